@@ -1,0 +1,131 @@
+package command
+
+import (
+	"strconv"
+
+	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/resp"
+	"github.com/kevydb/kevy/state"
+)
+
+// Ctx is what a planner sees and what it produces: arguments, the keyspaces it may read, one
+// clock; planned effects and a reply. The engine reuses one Ctx for many commands; nothing in it
+// may be kept beyond the call.
+//
+// The engine holds the locks of every shard the command may touch while the planner runs.
+type Ctx struct {
+	// Args is the request, Args[0] being the command's name as the client spelled it.
+	Args [][]byte
+	// Cmd is the table row being run (the subcommand's row for container commands).
+	Cmd *Command
+	// Now is the group's clock in unix ms: one for a whole MULTI/EXEC or script.
+	Now int64
+	// W takes the reply.
+	W *resp.Writer
+	// Shards are the keyspaces, by shard number.
+	Shards []*state.Keyspace
+	// Seed is the directory's hash seed.
+	Seed uint64
+	// NoTouch leaves access clocks alone (CLIENT NO-TOUCH).
+	NoTouch bool
+	// KeepExpired makes Lookup return keys whose deadline has passed (replay tools).
+	KeepExpired bool
+	// Rand is a random number fixed for this command (RANDOMKEY).
+	Rand uint64
+
+	planned []Planned
+	args    [][]byte // backing of the planned effects' Args
+	scratch []byte   // backing of formatted numbers; replaced, never moved, when full
+}
+
+// Planned is one effect and the shard it belongs to. Shard is AllShards for an effect that every
+// shard logs (FLUSHALL).
+type Planned struct {
+	Shard  int
+	Effect effect.Effect
+}
+
+// AllShards is the shard number of an effect that concerns every shard.
+const AllShards = -1
+
+// Reset prepares c for the next command, keeping its buffers.
+func (c *Ctx) Reset() {
+	c.planned = c.planned[:0]
+	c.args = c.args[:0]
+	c.scratch = c.scratch[:0]
+}
+
+// Planned returns the effects planned since Reset, in order. Owned by c, valid until Reset.
+func (c *Ctx) Planned() []Planned { return c.planned }
+
+// DropPlanned forgets the planned effects.
+func (c *Ctx) DropPlanned() { c.planned = c.planned[:0] }
+
+// ShardOf returns the shard a key lives on.
+func (c *Ctx) ShardOf(key []byte) int {
+	if len(c.Shards) == 1 {
+		return 0
+	}
+	return ShardOfHash(state.Hash(c.Seed, key), len(c.Shards))
+}
+
+// ShardOfHash returns the shard of a key with keyed hash h among n shards.
+func ShardOfHash(h uint64, n int) int { return int(h&0xffff) % n }
+
+// Lookup returns the live entry of key. A key whose deadline has passed is not live.
+func (c *Ctx) Lookup(key []byte) (state.Entry, bool) {
+	e, ok := c.Peek(key)
+	if ok && !c.NoTouch {
+		c.Shards[c.ShardOf(key)].Touch(e, uint32(c.Now/1000))
+	}
+	return e, ok
+}
+
+// Peek is Lookup without touching the access clock.
+func (c *Ctx) Peek(key []byte) (state.Entry, bool) {
+	h := state.Hash(c.Seed, key)
+	e, ok := c.Shards[ShardOfHash(h, len(c.Shards))].LookupHash(h, key)
+	if !ok {
+		return e, false
+	}
+	if ms, has := e.Deadline(); has && ms <= c.Now && !c.KeepExpired {
+		return state.Entry{}, false
+	}
+	return e, true
+}
+
+// Emit plans an effect on the shard of its first key. The arguments are kept by reference until
+// the command ends; they may alias the request, c.Int's results, or an Entry's bytes (the engine
+// logs, then folds, effect by effect, so an effect must not alias bytes of a record that an EARLIER
+// effect of the same command changes or deletes: copy those).
+func (c *Ctx) Emit(op effect.Op, args ...[]byte) {
+	shard := AllShards
+	if op.Keys() != effect.NoKeys {
+		shard = c.ShardOf(args[0])
+	}
+	c.EmitOn(shard, op, args...)
+}
+
+// EmitOn is Emit with the shard given: for effects with several keys, all on that shard.
+func (c *Ctx) EmitOn(shard int, op effect.Op, args ...[]byte) {
+	start := len(c.args)
+	c.args = append(c.args, args...)
+	end := len(c.args)
+	c.planned = append(c.planned, Planned{
+		Shard:  shard,
+		Effect: effect.Effect{Op: op, Args: c.args[start:end:end]},
+	})
+}
+
+// Int formats n into memory that lives as long as the planned effects.
+func (c *Ctx) Int(n int64) []byte {
+	if cap(c.scratch)-len(c.scratch) < 20 {
+		c.scratch = make([]byte, 0, max(256, 2*cap(c.scratch)))
+	}
+	start := len(c.scratch)
+	c.scratch = strconv.AppendInt(c.scratch, n, 10)
+	return c.scratch[start:len(c.scratch):len(c.scratch)]
+}
+
+// Copy copies b into memory that lives as long as the planned effects.
+func (c *Ctx) Copy(b []byte) []byte { return append([]byte(nil), b...) }
