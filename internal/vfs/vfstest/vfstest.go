@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ func Run(t *testing.T, make func(t *testing.T) (vfs.FS, string)) {
 		{"ReadWrite", testReadWrite},
 		{"Large", testLarge},
 		{"Truncate", testTruncate},
+		{"Model", testModel},
 		{"Preallocate", testPreallocate},
 		{"Close", testClose},
 		{"Rename", testRename},
@@ -83,7 +85,7 @@ func (f *fixture) has(file vfs.File, want string) {
 		f.ok(err)
 	}
 	if string(got) != want {
-		f.t.Fatalf("file holds %q, want %q", got, want)
+		f.t.Fatalf("file holds %d bytes %.100q, want %d bytes %.100q", len(got), got, len(want), want)
 	}
 }
 
@@ -209,6 +211,28 @@ func testTruncate(_ *testing.T, f *fixture) {
 	f.ok(a.Truncate(0))
 	f.has(a, "")
 	f.failsSomehow(a.Truncate(-1))
+}
+
+// testModel compares random writes and truncations with a plain slice.
+func testModel(_ *testing.T, f *fixture) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	a := f.create("a", "")
+	var model []byte
+	extend := func(size int) { model = append(model, make([]byte, max(0, size-len(model)))...) }
+	for range 100 {
+		off := rng.IntN(300_000)
+		if rng.IntN(3) == 0 {
+			f.ok(a.Truncate(int64(off)))
+			extend(off)
+			model = model[:off:off]
+		} else {
+			p := bytes.Repeat([]byte{byte(rng.IntN(256))}, 1+rng.IntN(100_000))
+			f.write(a, string(p), int64(off))
+			extend(off + len(p))
+			copy(model[off:], p)
+		}
+		f.has(a, string(model))
+	}
 }
 
 func testPreallocate(_ *testing.T, f *fixture) {
