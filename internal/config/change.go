@@ -1,0 +1,80 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+var (
+	errImmutable = errors.New("can't set immutable config")
+	errDuplicate = errors.New("duplicate parameter")
+)
+
+// Pair is one name and value of CONFIG SET.
+type Pair struct{ Name, Value string }
+
+// Match returns the names that CONFIG GET shows for the patterns, each once: a pattern without
+// glob characters is a name and shown as asked for, the others match every name that is not
+// hidden. match is Redis's glob matching, ignoring case.
+func Match(patterns []string, match func(pattern, name string) bool) []string {
+	found := make(map[string]bool)
+	for _, p := range patterns {
+		if !strings.ContainsAny(p, "[*?") {
+			if _, ok := Lookup(p); ok {
+				found[strings.ToLower(p)] = true
+			}
+			continue
+		}
+		for name, k := range table().byName {
+			if !k.Hidden && match(p, name) {
+				found[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// Change applies the pairs of CONFIG SET to a copy of c: all of them or, with an error worded as
+// Redis words it, none. changed are the rows whose value is another one now.
+func (c *Config) Change(pairs []Pair) (next *Config, changed []*Key, err error) {
+	rows, err := changeable(pairs)
+	if err != nil {
+		return nil, nil, err
+	}
+	next = c.Clone()
+	for i, k := range rows {
+		if err := next.Set(k, pairs[i].Value); err != nil {
+			return nil, nil, SetFailed(k.Name, err)
+		}
+		if next.Text(k) != c.Text(k) {
+			changed = append(changed, k)
+		}
+	}
+	return next, changed, nil
+}
+
+// SetFailed is CONFIG SET's error for one parameter.
+func SetFailed(name string, cause error) error {
+	return fmt.Errorf("ERR CONFIG SET failed (possibly related to argument '%s') - %w", name, cause)
+}
+
+// changeable finds the rows of the pairs; the first pair that cannot be set is the error.
+func changeable(pairs []Pair) ([]*Key, error) {
+	rows := make([]*Key, 0, len(pairs))
+	for _, p := range pairs {
+		k, ok := Lookup(p.Name)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", p.Name)
+		case !k.Live:
+			return nil, SetFailed(p.Name, errImmutable)
+		case slices.Contains(rows, k):
+			return nil, SetFailed(p.Name, errDuplicate)
+		}
+		rows = append(rows, k)
+	}
+	return rows, nil
+}

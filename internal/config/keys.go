@@ -1,0 +1,174 @@
+package config
+
+import "math"
+
+// ownKeys are the keys that kevy acts on.
+func ownKeys() []Key {
+	rows := networkKeys()
+	rows = append(rows, storageKeys()...)
+	return append(rows, feedKeys()...)
+}
+
+func networkKeys() []Key {
+	return []Key{
+		{
+			Name: "bind", Kind: List, Default: "127.0.0.1",
+			Help:  "addresses to listen on; a leading - lets one fail to bind",
+			field: func(c *Config) any { return &c.Bind },
+		},
+		{
+			Name: "port", Kind: Int, Default: "6379", Max: 65535,
+			Help:  "TCP port; 0 turns TCP off",
+			field: func(c *Config) any { return &c.Port },
+		},
+		{
+			Name: "unixsocket", Kind: Text,
+			Help:  "path of a unix socket to listen on as well",
+			field: func(c *Config) any { return &c.UnixSocket },
+		},
+		{
+			Name: "unixsocketperm", Kind: Octal, Default: "0", Max: 0o777,
+			Help:  "mode of the unix socket, octal; 0 leaves it to the umask",
+			field: func(c *Config) any { return &c.UnixSocketPerm },
+		},
+		{
+			Name: "tcp-backlog", Kind: Int, Default: "511", Max: math.MaxInt32,
+			Help:  "reported; the kernel's somaxconn decides",
+			field: func(c *Config) any { return &c.TCPBacklog },
+		},
+		{
+			Name: "tcp-keepalive", Kind: Int, Default: "300", Max: math.MaxInt32, Live: true,
+			Help:  "seconds between keep-alive probes; 0 turns them off",
+			field: func(c *Config) any { return &c.TCPKeepalive },
+		},
+		{
+			Name: "timeout", Kind: Int, Default: "0", Max: math.MaxInt32, Live: true,
+			Help:  "seconds after which an idle client is closed; 0 never",
+			field: func(c *Config) any { return &c.Timeout },
+		},
+		{
+			Name: "maxclients", Kind: Int, Default: "10000", Min: 1, Max: math.MaxUint32, Live: true,
+			Help:  "clients connected at once; more are refused",
+			field: func(c *Config) any { return &c.MaxClients },
+		},
+		{
+			Name: "requirepass", Kind: Text, Live: true, Secret: true,
+			Help:  "password of the default user; empty: none needed",
+			field: func(c *Config) any { return &c.RequirePass },
+		},
+		{
+			Name: "proto-max-bulk-len", Kind: Size, Default: "512mb", Min: 1 << 20, Live: true,
+			Help:  "largest single argument of a request",
+			field: func(c *Config) any { return &c.ProtoMaxBulkLen },
+		},
+		{
+			Name: "client-query-buffer-limit", Kind: Size, Default: "1gb", Min: 1 << 20, Live: true,
+			Help:  "largest unfinished request of one client",
+			field: func(c *Config) any { return &c.QueryBufLimit },
+		},
+		{
+			Name: "client-output-buffer-limit", Kind: OutputBounds, Live: true,
+			Default: "normal 1gb 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60",
+			Help:    "unread replies by class: class hard soft seconds ...; a client beyond is closed",
+			field:   func(c *Config) any { return &c.OutputLimits },
+		},
+		{
+			Name: "enable-debug-command", Kind: Enum, Default: "local",
+			Enum:  []string{"no", "yes", "local"},
+			Help:  "who may use DEBUG; local: clients on this machine",
+			field: func(c *Config) any { return &c.DebugCommand },
+		},
+		{
+			Name: "loops", Kind: Int, Default: "0", Max: 1024,
+			Help:  "event loops; 0: half the CPUs",
+			field: func(c *Config) any { return &c.Loops },
+		},
+		{
+			Name: "loglevel", Kind: Enum, Default: "notice", Live: true,
+			Enum:  []string{"debug", "verbose", "notice", "warning", "nothing"},
+			Help:  "least important message that is logged",
+			field: func(c *Config) any { return &c.LogLevel },
+		},
+		{
+			Name: "logformat", Kind: Enum, Default: "text", Enum: []string{"text", "json"},
+			Help:  "form of the log lines",
+			field: func(c *Config) any { return &c.LogFormat },
+		},
+	}
+}
+
+func storageKeys() []Key {
+	return []Key{
+		{
+			Name: "dir", Kind: Text, Default: "./kevy-data",
+			Help:  "data directory",
+			field: func(c *Config) any { return &c.Dir },
+		},
+		{
+			Name: "shards", Kind: Int, Default: "0", Max: 64,
+			Help:  "shards of a new data directory; 0: one per CPU, at most 16",
+			field: func(c *Config) any { return &c.Shards },
+		},
+		{
+			Name: "appendfsync", Kind: Enum, Default: "everysec", Live: true,
+			Enum:  []string{"everysec", "always", "no"},
+			Help:  "when the log is synced to disk",
+			field: func(c *Config) any { return &c.AppendFsync },
+		},
+		{
+			Name: "save", Kind: SaveRules, Live: true,
+			Help:  "automatic snapshots: seconds changes ...; stored, not acted on yet",
+			field: func(c *Config) any { return &c.Save },
+		},
+		{
+			Name: "maxmemory", Kind: Size, Default: "0", Live: true,
+			Help:  "bytes above which writes that need memory are refused; 0: no limit",
+			field: func(c *Config) any { return &c.MaxMemory },
+		},
+		{
+			Name: "maxmemory-policy", Kind: Enum, Default: "noeviction", Live: true,
+			Enum: []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+				"allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"},
+			Help:  "stored; every policy acts as noeviction for now",
+			field: func(c *Config) any { return &c.MaxMemoryPolicy },
+		},
+	}
+}
+
+func feedKeys() []Key {
+	return []Key{
+		{
+			Name: "feed-enabled", Section: "feed", Kind: Bool, Default: "yes",
+			Help:  "serve the change feed (FEED.READ)",
+			field: func(c *Config) any { return &c.FeedEnabled },
+		},
+		{
+			Name: "feed-buffer-size", Section: "feed", Local: "feed_buffer_size", Kind: Size,
+			TopLevel: true, Default: "64mb", Min: 1, Max: 1 << 30,
+			Help:  "bytes per shard that FEED.READ serves back from the tail, at most 1gb",
+			field: func(c *Config) any { return &c.FeedBufferSize },
+		},
+		{
+			Name: "feed-retention", Section: "feed", Kind: Enum, Default: "window",
+			Enum:  []string{"window", "log"},
+			Help:  "window: FEED.READ serves feed_buffer_size; log: all the log on disk",
+			field: func(c *Config) any { return &c.FeedRetention },
+		},
+		{
+			Name: "log-keep-bytes", Section: "log", Kind: Size, Default: "0",
+			Help:  "bytes of log per shard to keep although a snapshot covers them",
+			field: func(c *Config) any { return &c.LogKeepBytes },
+		},
+		{
+			Name: "log-keep-time", Section: "log", Kind: Duration, Default: "0",
+			Help:  "age up to which log is kept although a snapshot covers it: 90s, 12h, 7d",
+			field: func(c *Config) any { return &c.LogKeepTime },
+		},
+		{
+			Name: "log-segment-size", Section: "log", Kind: Size, Default: "64mb",
+			Min: 64 << 10, Max: 4 << 30,
+			Help:  "size at which a new log segment is begun",
+			field: func(c *Config) any { return &c.LogSegmentSize },
+		},
+	}
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// ErrHelp is returned by Load after --help was asked for and written.
+var ErrHelp = pflag.ErrHelp
+
+// Load builds the configuration from flags (args, without the program's name), environment
+// (NAME=value strings) and the file that --config or KEVY_CONFIG names. usage takes the text of
+// --help. Every error names the key and where its value was given.
+func Load(args, environ []string, usage io.Writer) (*Config, error) {
+	flags, path, err := readFlags(args, usage)
+	if err != nil {
+		return nil, err
+	}
+	env, envPath, err := readEnv(environ)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		path = envPath
+	}
+	var file []given
+	if path != "" {
+		if file, err = readFile(path); err != nil {
+			return nil, err
+		}
+	}
+	c := Default()
+	c.File = path
+	for _, source := range [][]given{file, env, flags} {
+		for _, g := range source {
+			if err := c.Set(g.key, g.text); err != nil {
+				return nil, fmt.Errorf("%s: %w (given: %s)", g.where, err, g.shown())
+			}
+		}
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (g given) shown() string {
+	if g.key.Secret {
+		return "a secret"
+	}
+	return fmt.Sprintf("%q", g.text)
+}
+
+// textFlag collects a flag's text; the checking happens in Load, where all sources are equal.
+type textFlag struct {
+	key *Key
+	out *[]given
+}
+
+func (f textFlag) String() string { return f.key.Default }
+
+// Type is what --help shows.
+func (f textFlag) Type() string { return f.key.Kind.String() }
+
+// Set keeps the flag's text.
+func (f textFlag) Set(s string) error {
+	*f.out = append(*f.out, given{key: f.key, text: s, where: "flag --" + f.key.Name})
+	return nil
+}
+
+// readFlags parses the command line into the keys it gives and the path of --config.
+func readFlags(args []string, usage io.Writer) (out []given, path string, err error) {
+	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	fs.SetOutput(usage)
+	fs.SortFlags = false
+	fs.Usage = func() {} // errors are the caller's to print
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		name = strings.ReplaceAll(name, "_", "-")
+		if k, ok := Lookup(name); ok {
+			name = k.Name
+		}
+		return pflag.NormalizedName(name)
+	})
+	fs.StringVar(&path, "config", "", "TOML file to read (environment: KEVY_CONFIG)")
+	for _, k := range Keys() {
+		if k.Fixed {
+			continue
+		}
+		f := fs.VarPF(textFlag{k, &out}, k.Name, "", k.Help)
+		f.Hidden = k.Compat
+		if k.Kind == Bool {
+			f.NoOptDefVal = "yes"
+		}
+	}
+	err = fs.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		if _, werr := io.WriteString(usage, usageText(fs.FlagUsages())); werr != nil {
+			return nil, "", werr
+		}
+		return nil, "", ErrHelp
+	case err != nil:
+		return nil, "", fmt.Errorf("%w (kevy serve --help lists the flags)", err)
+	case fs.NArg() > 0:
+		return nil, "", fmt.Errorf("unexpected argument %q (flags begin with --)", fs.Arg(0))
+	}
+	return out, path, nil
+}
+
+// usageText is the text of kevy serve --help.
+func usageText(flags string) string {
+	return "Usage: kevy [serve] [flags]\n\n" +
+		"Every flag is also a key of the TOML file (tcp_keepalive, feed.enabled) and an environment\n" +
+		"variable (KEVY_TCP_KEEPALIVE, KEVY_FEED_ENABLED); a flag wins over the environment, the\n" +
+		"environment over the file.\n\nFlags:\n" + flags +
+		"\nRedis's other parameters are accepted, stored and reported without effect.\n"
+}
+
+// Variables that container platforms set for a service or linked container called kevy.
+var platformPrefixes = []string{"KEVY_SERVICE_", "KEVY_PORT_", "KEVY_ENV_", "KEVY_TEST_"}
+
+// readEnv takes the variables that begin with KEVY_.
+func readEnv(environ []string) (out []given, path string, err error) {
+	byName := make(map[string]*Key)
+	for _, k := range Keys() {
+		if !k.Fixed {
+			byName[k.Env()] = k
+		}
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		k := byName[name]
+		switch {
+		case !strings.HasPrefix(name, "KEVY_"):
+		case name == "KEVY_CONFIG":
+			path = value
+		case k != nil && name == "KEVY_PORT" && strings.Contains(value, "://"):
+			return nil, "", fmt.Errorf("environment variable KEVY_PORT is %q: Kubernetes sets it for "+
+				"a service called kevy; set enableServiceLinks: false or rename the service", value)
+		case k != nil:
+			out = append(out, given{key: k, text: value, where: "environment variable " + name})
+		case slices.ContainsFunc(platformPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }):
+		case name == "KEVY_NAME": // set by linked containers
+		default:
+			return nil, "", fmt.Errorf("environment variable %s: no such key", name)
+		}
+	}
+	return out, path, nil
+}
