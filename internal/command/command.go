@@ -28,6 +28,7 @@ const (
 	AllowBusy
 	NoMulti
 	NoAsyncLoading
+	TouchesArbitraryKeys
 	// Slow marks a command whose work grows with more than its arguments (KEYS, FEED.READ,
 	// SAVE, ...): an event loop hands it to a goroutine. Not shown.
 	Slow
@@ -61,7 +62,11 @@ type Command struct {
 	KeySpecs   []KeySpec
 	Doc        []Arg // COMMAND DOCS arguments
 	History    [][2]string
-	Sub        []*Command
+	DocFlags   []string // COMMAND DOCS: deprecated, syscmd
+	// DeprecatedSince and ReplacedBy are set for deprecated commands.
+	DeprecatedSince, ReplacedBy string
+	// Sub are the subcommands of a container command.
+	Sub []*Command
 
 	// Plan is set for data commands: it runs under the shard locks. Commands without it are
 	// handled by the server's session (by ID) and touch no keys.
@@ -69,12 +74,17 @@ type Command struct {
 	// Keys, when set, finds the positions of the keys in the request instead of
 	// FirstKey/LastKey/Step; a nil result with ok=false is a syntax error the planner will report.
 	Keys func(args [][]byte, pos []int) ([]int, bool)
+	// KeyFlags, when set, gives the flags of every key of this request: for commands whose key
+	// specification says variable_flags.
+	KeyFlags func(args [][]byte) []string
 	// Effects names what a write command writes into the log: for docs/commands.md.
 	Effects string
 	// Differences from Redis, for docs/compatibility.md.
 	Differences string
-	// ID is the row's index, set by the table: handlers hang on it.
+	// ID is the row's index in All(), set by the table: handlers hang on it.
 	ID int
+
+	parent *Command // the container, for subcommands
 }
 
 // KeySpec is one entry of COMMAND INFO's key specifications.
@@ -91,10 +101,12 @@ type KeySpec struct {
 
 // Arg is one argument in COMMAND DOCS.
 type Arg struct {
-	Name, Type, Token, Since, Summary string
-	KeySpecIndex                      int // -1: none
-	Flags                             []string // optional, multiple, multiple_token
-	Args                              []Arg
+	Name, Type, Token, Since string
+	Display                  string // shown instead of Name, if set
+	DeprecatedSince          string
+	KeySpecIndex             int      // which key specification, for arguments of type key
+	Flags                    []string // optional, multiple, multiple_token
+	Args                     []Arg
 }
 
 // ArityOK reports whether a request of n arguments (name included) fits.

@@ -32,9 +32,20 @@ type Ctx struct {
 	KeepExpired bool
 	// Rand is a random number fixed for this command (RANDOMKEY).
 	Rand uint64
+	// LFU says that maxmemory-policy is one of the LFU policies (OBJECT FREQ, OBJECT IDLETIME).
+	LFU bool
+	// MaxBulk is proto-max-bulk-len in bytes: the longest string a command may build. 0 means
+	// state.MaxValue.
+	MaxBulk int64
+
+	// Pending tells, inside a transaction, how many frames its earlier commands have planned for
+	// a shard: they count for FEED.TAIL. nil outside.
+	Pending func(shard int) uint64
 
 	planned []Planned
 	args    [][]byte // backing of the planned effects' Args
+	open    int      // where the arguments of the effect being built start in args
+	homes   []int    // scratch: shard of each key of a command with many keys
 	scratch []byte   // backing of formatted numbers; replaced, never moved, when full
 }
 
@@ -43,6 +54,9 @@ type Ctx struct {
 type Planned struct {
 	Shard  int
 	Effect effect.Effect
+	// Expired marks the removal of a key whose deadline had passed when the command met it: the
+	// cause of its frame is expiry, not the client.
+	Expired bool
 }
 
 // AllShards is the shard number of an effect that concerns every shard.
@@ -74,24 +88,45 @@ func ShardOfHash(h uint64, n int) int { return int(h&0xffff) % n }
 
 // Lookup returns the live entry of key. A key whose deadline has passed is not live.
 func (c *Ctx) Lookup(key []byte) (state.Entry, bool) {
-	e, ok := c.Peek(key)
-	if ok && !c.NoTouch {
-		c.Shards[c.ShardOf(key)].Touch(e, uint32(c.Now/1000))
+	ks, e, ok := c.find(key)
+	if !ok || c.due(e) {
+		return state.Entry{}, false
 	}
-	return e, ok
+	if !c.NoTouch {
+		ks.Touch(e, uint32(c.Now/1000))
+	}
+	return e, true
 }
 
 // Peek is Lookup without touching the access clock.
 func (c *Ctx) Peek(key []byte) (state.Entry, bool) {
-	h := state.Hash(c.Seed, key)
-	e, ok := c.Shards[ShardOfHash(h, len(c.Shards))].LookupHash(h, key)
-	if !ok {
-		return e, false
-	}
-	if ms, has := e.Deadline(); has && ms <= c.Now && !c.KeepExpired {
+	_, e, ok := c.find(key)
+	if !ok || c.due(e) {
 		return state.Entry{}, false
 	}
 	return e, true
+}
+
+// find looks at the keyspace as it is, deadlines aside.
+func (c *Ctx) find(key []byte) (*state.Keyspace, state.Entry, bool) {
+	h := state.Hash(c.Seed, key)
+	ks := c.Shards[ShardOfHash(h, len(c.Shards))]
+	e, ok := ks.LookupHash(h, key)
+	return ks, e, ok
+}
+
+// due reports whether the entry's deadline has passed.
+func (c *Ctx) due(e state.Entry) bool {
+	ms, has := e.Deadline()
+	return has && ms <= c.Now && !c.KeepExpired
+}
+
+// maxBulk is the longest string a command may build.
+func (c *Ctx) maxBulk() int64 {
+	if c.MaxBulk > 0 {
+		return c.MaxBulk
+	}
+	return state.MaxValue
 }
 
 // Emit plans an effect on the shard of its first key. The arguments are kept by reference until
@@ -108,12 +143,36 @@ func (c *Ctx) Emit(op effect.Op, args ...[]byte) {
 
 // EmitOn is Emit with the shard given: for effects with several keys, all on that shard.
 func (c *Ctx) EmitOn(shard int, op effect.Op, args ...[]byte) {
-	start := len(c.args)
+	c.open = len(c.args)
 	c.args = append(c.args, args...)
+	c.emitOpen(shard, op)
+}
+
+// DropExpired plans the removal of key if its record is still there though its deadline has passed.
+// A planner calls it before an effect that works on what the record holds (APPEND, SETRANGE):
+// folding has no clock and would work on the dead value.
+func (c *Ctx) DropExpired(key []byte) {
+	if _, e, ok := c.find(key); ok && c.due(e) {
+		c.Emit(effect.Del, key)
+		c.planned[len(c.planned)-1].Expired = true
+	}
+}
+
+// beginEffect starts an effect whose arguments are added one by one with addArg; emitOpen ends it.
+// Nothing else may be emitted between.
+func (c *Ctx) beginEffect() { c.open = len(c.args) }
+
+func (c *Ctx) addArg(b []byte) { c.args = append(c.args, b) }
+
+// emitOpen plans the effect begun last, unless no argument was added.
+func (c *Ctx) emitOpen(shard int, op effect.Op) {
 	end := len(c.args)
+	if end == c.open && op.Keys() != effect.NoKeys {
+		return
+	}
 	c.planned = append(c.planned, Planned{
 		Shard:  shard,
-		Effect: effect.Effect{Op: op, Args: c.args[start:end:end]},
+		Effect: effect.Effect{Op: op, Args: c.args[c.open:end:end]},
 	})
 }
 
