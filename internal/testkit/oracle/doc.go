@@ -1,0 +1,16 @@
+// Package oracle compares kevy with Debian's redis-server, reply by reply and byte by byte.
+//
+// Two kinds of comparison:
+//
+//   - Streams: a seeded generator makes commands over small alphabets of keys and values (odd
+//     arguments, options in any order, wrong arities, pipelines, MULTI/EXEC, several connections
+//     in RESP2 and RESP3). Both servers get the same stream; the first differing reply fails it, and
+//     the stream is shrunk to a minimal one and printed as redis-cli lines.
+//   - Scripts: testdata/*.txt hold commands and the replies of redis-server; kevy must give the
+//     same. `go test ./internal/testkit/oracle -run TestScripts -rewrite` records them anew.
+//
+// Replies are normalised only where they cannot be equal: see same.
+//
+// Flags of the test binary: -oracle.seed, -oracle.time, -rewrite. ORACLE_TIME in the environment is
+// the default of -oracle.time.
+package oracle

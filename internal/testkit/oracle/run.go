@@ -1,0 +1,193 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/wire"
+)
+
+// Target is one server under comparison.
+type Target struct {
+	Name string
+	Addr string
+
+	conns [numConns]*wire.Conn
+}
+
+// reset empties the server and opens fresh connections.
+func (t *Target) reset() error {
+	t.Close()
+	for i := range t.conns {
+		c, err := wire.Dial(t.Addr)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		t.conns[i] = c
+		if connProto(i) == 3 {
+			if _, err := c.Must("HELLO", "3"); err != nil {
+				return fmt.Errorf("%s: %w", t.Name, err)
+			}
+		}
+	}
+	_, err := t.conns[0].Must("FLUSHALL")
+	return err
+}
+
+// Close closes the target's connections.
+func (t *Target) Close() {
+	for i, c := range t.conns {
+		if c != nil {
+			c.Close()
+			t.conns[i] = nil
+		}
+	}
+}
+
+// run sends one step and returns a reply for each of its commands.
+func (t *Target) run(s Step) ([]wire.Reply, error) {
+	c := t.conns[s.Conn]
+	if len(s.Cmds) == 1 && isFullScan(s.Cmds[0]) {
+		r, err := scanAll(c, s.Cmds[0])
+		return []wire.Reply{r}, err
+	}
+	var buf []byte
+	for _, cmd := range s.Cmds {
+		buf = cmd.appendTo(buf)
+	}
+	c.QueueRaw(buf)
+	if err := c.Flush(); err != nil {
+		return nil, err
+	}
+	var replies []wire.Reply
+	for range s.Cmds {
+		r, err := c.Read()
+		if err != nil {
+			return replies, err
+		}
+		replies = append(replies, r)
+	}
+	return replies, nil
+}
+
+func isFullScan(c Command) bool {
+	return c.Name() == "SCAN" && len(c.Args) >= 2 && c.Args[1] == "0"
+}
+
+// scanAll follows a SCAN's cursor to its end and returns one sorted array of what it delivered,
+// each key once. A reply that is not a scan's (an error, QUEUED) is returned as it is.
+func scanAll(c *wire.Conn, cmd Command) (wire.Reply, error) {
+	args := slices.Clone(cmd.Args)
+	seen := map[string]bool{}
+	for range 100_000 {
+		r, err := c.Do(args...)
+		if err != nil || r.IsError() || len(r.Elems) != 2 {
+			return r, err
+		}
+		for _, k := range r.Elems[1].Elems {
+			seen[k.Text()] = true
+		}
+		args[1] = r.Elems[0].Text()
+		if args[1] == "0" {
+			return sortedArray(seen), nil
+		}
+	}
+	return wire.Reply{}, errors.New("SCAN does not end")
+}
+
+func sortedArray(set map[string]bool) wire.Reply {
+	keys := make([]string, 0, len(set))
+	for k := range set {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	r := wire.Reply{Kind: '*', Raw: fmt.Appendf(nil, "*%d\r\n", len(keys))}
+	for _, k := range keys {
+		raw := fmt.Appendf(nil, "$%d\r\n%s\r\n", len(k), k)
+		r.Elems = append(r.Elems, wire.Reply{Kind: '$', Str: []byte(k), Raw: raw})
+		r.Raw = append(r.Raw, raw...)
+	}
+	return r
+}
+
+// Difference is the first pair of replies that should have been the same.
+type Difference struct {
+	Step, Cmd   int // position in the stream
+	Conn        int
+	Command     Command
+	Want, Got   wire.Reply // of the reference and of the server under test
+	WantE, GotE error      // connection errors
+}
+
+// String describes the difference.
+func (d *Difference) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "command %s (connection %d)\n", d.Command, d.Conn)
+	fmt.Fprintf(&b, "want: %s\ngot:  %s", showReply(&d.Want, d.WantE), showReply(&d.Got, d.GotE))
+	return b.String()
+}
+
+func showReply(r *wire.Reply, err error) string {
+	if err != nil {
+		return "connection error: " + err.Error()
+	}
+	return strings.ReplaceAll(r.String(), "\n", "\n      ")
+}
+
+// Pair is a reference server and a server under test.
+type Pair struct {
+	Want, Got *Target
+}
+
+// Close closes all connections.
+func (p *Pair) Close() {
+	p.Want.Close()
+	p.Got.Close()
+}
+
+// Run empties both servers and sends them the steps, up to the first difference. The error is about
+// the comparison itself: a server that cannot be reached or reset.
+func (p *Pair) Run(steps []Step) (*Difference, error) {
+	if err := p.Want.reset(); err != nil {
+		return nil, err
+	}
+	if err := p.Got.reset(); err != nil {
+		return nil, err
+	}
+	var track [numConns]tracker
+	for i, s := range steps {
+		if d := p.runStep(i, s, &track[s.Conn]); d != nil {
+			return d, nil
+		}
+		if s.Sleep > 0 {
+			time.Sleep(s.Sleep)
+		}
+	}
+	return nil, nil
+}
+
+func (p *Pair) runStep(i int, s Step, tr *tracker) *Difference {
+	want, wantErr := p.Want.run(s)
+	got, gotErr := p.Got.run(s)
+	for j, cmd := range s.Cmds {
+		d := &Difference{Step: i, Cmd: j, Conn: s.Conn, Command: cmd}
+		if j >= len(want) || j >= len(got) {
+			d.WantE, d.GotE = wantErr, gotErr
+			if j < len(want) {
+				d.Want, d.WantE = want[j], nil
+			}
+			if j < len(got) {
+				d.Got, d.GotE = got[j], nil
+			}
+			return d
+		}
+		if !tr.same(cmd, &want[j], &got[j]) {
+			d.Want, d.Got = want[j], got[j]
+			return d
+		}
+	}
+	return nil
+}
