@@ -1,0 +1,175 @@
+package resp
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// Reasons a connection ends, as given to Handler.Closed. A client that hung up is io.EOF.
+var (
+	// ErrClosed: the server closed it (CloseAfterReply, Close).
+	ErrClosed = errors.New("resp: connection closed")
+	// ErrOutputLimit: the client left more than Config.OutputLimit bytes unread.
+	ErrOutputLimit = errors.New("resp: output buffer limit exceeded")
+	// ErrIdle: nothing arrived for Config.IdleTimeout.
+	ErrIdle = errors.New("resp: idle timeout")
+	// ErrPanic: the handler panicked while serving this connection.
+	ErrPanic = errors.New("resp: handler panicked")
+	// ErrShutdown: the server shut down.
+	ErrShutdown = errors.New("resp: server shut down")
+)
+
+// States of a connection, owned by its loop.
+const (
+	parked     = 1 << iota // a command waits; no further command runs
+	running                // parked by ParkRunning: the reply comes even if the client stops sending
+	held                   // replies are withheld; no further command runs
+	closing                // closes once the output has left; no further command runs
+	ended                  // the client sends no more
+	closed                 // gone: nothing happens any more
+	touched                // in the list of this turn
+	queued                 // in the loop's list of connections with work left
+	readable               // the socket may have more bytes (epoll)
+	blocked                // the socket takes no bytes; EPOLLOUT is armed (epoll)
+	lingering              // closed for the handler; the socket waits for the client to hang up (epoll)
+	hungup                 // the kernel said that the client sends no more (epoll)
+	opened                 // Handler.Opened ran
+	idleExempt             // no idle timeout
+	stopped    = parked | held | closing | closed
+)
+
+// Handler runs commands. All calls for one connection come from its loop, one at a time; different
+// loops call at the same time. Calls must not block: a loop serves many connections.
+type Handler interface {
+	// Opened comes before the first command. It may append to c.W.
+	Opened(c *Conn)
+	// Command runs one complete request and appends its reply to c.W. args alias the input: they are
+	// valid until Command returns.
+	Command(c *Conn, args [][]byte)
+	// EndTurn comes after all commands of all ready connections of a loop ran, before their replies
+	// leave. It may call Hold on the touched connections. The slice is valid during the call.
+	EndTurn(touched []*Conn)
+	// Closed comes once, when the connection takes no more commands. c must not be used to reply.
+	Closed(c *Conn, err error)
+}
+
+// Conn is one client. Fields and methods are for the connection's loop (that is, inside the Handler
+// and in functions given to Resume, Release, Post and Server.Do) unless they say otherwise.
+type Conn struct {
+	// W takes the replies. Its buffer belongs to the loop between calls.
+	W Writer
+	// Data is the handler's own.
+	Data any
+
+	srv     *Server
+	t       *turn
+	rd      Reader
+	out     output
+	state   uint32
+	limit   int64 // what SetOutputLimit said; 0 none, -1 the server's
+	active  int64 // unix nanoseconds of the last input
+	kill    atomic.Bool
+	reason  error // why it is closing
+	id      uint64
+	fd      int
+	gen     int32 // tells this user of fd from former ones
+	index   int   // place in the loop's list
+	remote  string
+	local   string
+	created time.Time
+}
+
+// ID returns a number no other connection of the server has. Any goroutine.
+func (c *Conn) ID() uint64 { return c.id }
+
+// RemoteAddr returns "ip:port", or "path:0" for a unix socket. Any goroutine.
+func (c *Conn) RemoteAddr() string { return c.remote }
+
+// LocalAddr returns the address the client connected to. Any goroutine.
+func (c *Conn) LocalAddr() string { return c.local }
+
+// FD returns the socket's number, -1 if it has none. Any goroutine.
+func (c *Conn) FD() int { return c.fd }
+
+// Created returns the time of the accept. Any goroutine.
+func (c *Conn) Created() time.Time { return c.created }
+
+// LastActive returns the time input last arrived.
+func (c *Conn) LastActive() time.Time { return time.Unix(0, c.active) }
+
+// SetAuthenticated says whether requests of full size are allowed. A new connection is authenticated.
+func (c *Conn) SetAuthenticated(ok bool) { c.rd.SetAuthenticated(ok) }
+
+// SetOutputLimit replaces the server's limit for this connection; 0 means no limit, -1 the server's.
+func (c *Conn) SetOutputLimit(n int64) { c.limit = n }
+
+func (c *Conn) outputLimit() int64 {
+	if c.limit >= 0 {
+		return c.limit
+	}
+	return c.srv.outputLimit.Load()
+}
+
+// SetIdleExempt says whether the idle timeout spares this connection (subscribers, replicas).
+func (c *Conn) SetIdleExempt(on bool) {
+	c.state &^= idleExempt
+	if on {
+		c.state |= idleExempt
+	}
+}
+
+// QueryBuffer returns the bytes of input not yet executed, and the room left in the buffer that holds them.
+func (c *Conn) QueryBuffer() (used, free int) {
+	used = c.rd.Buffered()
+	return used, max(c.rd.Held()-used, 0)
+}
+
+// OutputPending returns the bytes of replies that have not left.
+func (c *Conn) OutputPending() int { return len(c.W.Buf) + c.out.size }
+
+// IsClosed reports whether Closed was called or the connection is about to close.
+func (c *Conn) IsClosed() bool { return c.state&(closing|closed) != 0 || c.kill.Load() }
+
+// Park stops the connection after the command that calls it: no further command runs until Resume.
+// Replies already built leave. If the client hangs up meanwhile, the connection closes.
+func (c *Conn) Park() { c.state |= parked }
+
+// ParkRunning is Park for a command that goes on elsewhere: a client that stops sending still gets its reply.
+func (c *Conn) ParkRunning() { c.state |= parked | running }
+
+// Parked reports whether the connection waits for Resume.
+func (c *Conn) Parked() bool { return c.state&parked != 0 }
+
+// Resume runs fn, which may be nil, on the connection's loop, then ends the Park and goes on with
+// buffered input; EndTurn and the write follow. It does nothing if the connection closed. Any goroutine.
+func (c *Conn) Resume(fn func()) { c.t.post(task{c, taskResume, fn}) }
+
+// Hold withholds the replies in W.Buf, and stops further commands, until Release. Inside EndTurn only.
+func (c *Conn) Hold() { c.state |= held }
+
+// Held reports whether replies are withheld.
+func (c *Conn) Held() bool { return c.state&held != 0 }
+
+// Release runs fn, which may be nil and may rewrite W.Buf, on the connection's loop. Then the replies
+// leave and input goes on. It does nothing if the connection closed. Any goroutine.
+func (c *Conn) Release(fn func()) { c.t.post(task{c, taskRelease, fn}) }
+
+// Post runs fn on the connection's loop, parked or held or not; what it appends to W is sent, after replies
+// already withheld. It does nothing if the connection closed. Any goroutine.
+func (c *Conn) Post(fn func()) { c.t.post(task{c, taskPost, fn}) }
+
+// CloseAfterReply runs no further command and closes once all replies have left.
+func (c *Conn) CloseAfterReply() {
+	c.state |= closing
+	if c.reason == nil {
+		c.reason = ErrClosed
+	}
+}
+
+// Close closes the connection soon, without regard to replies; no further command runs. Any goroutine.
+func (c *Conn) Close() {
+	if c.kill.CompareAndSwap(false, true) {
+		c.t.post(task{c, taskClose, nil})
+	}
+}

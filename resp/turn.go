@@ -1,0 +1,303 @@
+package resp
+
+import (
+	"io"
+	"runtime/debug"
+)
+
+// What one connection may do in one turn before others have theirs.
+const (
+	turnCommands = 1 << 10  // commands
+	turnReplies  = 64 << 10 // bytes of replies
+)
+
+// transport moves a connection's bytes. Its methods are called on the loop.
+type transport interface {
+	// flush sends W.Buf and queued output as far as it goes without waiting, and arranges for the rest.
+	flush(c *Conn)
+	// again asks for another turn for c: it has input left or may read.
+	again(c *Conn)
+	// drop closes the socket. Nothing of c is used afterwards.
+	drop(c *Conn)
+}
+
+// turn is what every loop does, whatever moves its bytes:
+//
+//  1. run the commands of connections with input     execute
+//  2. run tasks from other goroutines                tasks
+//  3. Handler.EndTurn with the connections touched   finish
+//  4. send the replies of those not held
+//
+// Owned by the loop's goroutine but for post.
+type turn struct {
+	srv      *Server
+	tr       transport
+	sc       *scratch
+	mb       mailbox
+	touched  []*Conn
+	hint     int   // size of recent outputs: what the next one begins with
+	now      int64 // unix nanoseconds at the begin of the turn
+	draining bool  // the server shuts down: no further command runs
+}
+
+// post hands a task to the loop. Any goroutine.
+func (t *turn) post(k task) { t.mb.put(k) }
+
+// touch makes c part of this turn and lends it an output buffer.
+func (t *turn) touch(c *Conn) {
+	if c.state&touched == 0 {
+		c.state |= touched
+		t.touched = append(t.touched, c)
+	}
+	if c.W.Buf == nil {
+		c.W.Buf = t.sc.pool.get(t.hint)
+	}
+}
+
+// recycle takes back the output buffer of c, all of which has left.
+func (t *turn) recycle(c *Conn) {
+	b := c.W.Buf
+	c.W.Buf = nil
+	// Quick to grow, slow to shrink.
+	t.hint = max(len(b), t.hint-t.hint>>6-1)
+	t.hint = min(t.hint, poolBuffer)
+	t.sc.pool.put(b)
+}
+
+// execute runs commands of c that have arrived.
+func (t *turn) execute(c *Conn) {
+	if c.state&stopped != 0 || c.rd.Buffered() == 0 || t.draining {
+		c.rd.Settle()
+		return
+	}
+	t.touch(c)
+	more := t.commands(c)
+	c.rd.Settle()
+	if more {
+		t.tr.again(c)
+	}
+}
+
+// commands returns whether it stopped because c had its share of the turn.
+func (t *turn) commands(c *Conn) (more bool) {
+	h, mark := t.srv.h, len(c.W.Buf)
+	defer func() {
+		if p := recover(); p != nil {
+			t.panicked(c, mark, p)
+		}
+	}()
+	for range turnCommands {
+		args, err := c.rd.Next()
+		if err != nil {
+			if err != ErrIncomplete {
+				t.refuse(c, err)
+			}
+			return false
+		}
+		mark = len(c.W.Buf)
+		h.Command(c, args)
+		if c.state&stopped != 0 || c.kill.Load() {
+			return false
+		}
+		if len(c.W.Buf) >= turnReplies {
+			return true
+		}
+	}
+	return true
+}
+
+// refuse ends a connection whose input breaks the protocol or a limit, after the replies of what came before.
+func (t *turn) refuse(c *Conn, err error) {
+	if _, ok := err.(*ProtocolError); ok {
+		c.W.Error("ERR " + err.Error())
+	}
+	t.srv.cfg.Logger.Debug("closing client", "id", c.id, "addr", c.remote, "error", err)
+	c.reason = err
+	c.state |= closing
+}
+
+// panicked ends a connection whose handler panicked; the reply begun at mark is replaced.
+func (t *turn) panicked(c *Conn, mark int, p any) {
+	stack := debug.Stack()
+	t.srv.cfg.Logger.Error("panic in handler", "id", c.id, "addr", c.remote, "panic", p, "stack", string(stack))
+	if hook := t.srv.cfg.OnPanic; hook != nil {
+		hook(c, p, stack)
+	}
+	c.W.Buf = c.W.Buf[:min(mark, len(c.W.Buf))]
+	c.W.Error("ERR internal error")
+	c.reason = ErrPanic
+	c.state = c.state&^(parked|running) | closing
+}
+
+// call runs fn for c, which must be touched.
+func (t *turn) call(c *Conn, fn func()) {
+	mark := len(c.W.Buf)
+	defer func() {
+		if p := recover(); p != nil {
+			t.panicked(c, mark, p)
+		}
+	}()
+	fn()
+}
+
+// open begins a connection.
+func (t *turn) open(c *Conn) {
+	c.state |= opened
+	t.touch(c)
+	t.call(c, func() { t.srv.h.Opened(c) })
+}
+
+// tasks runs what was in the mailbox. What arrives meanwhile has to wait for the next turn.
+func (t *turn) tasks() {
+	for _, k := range t.mb.take() {
+		t.task(k)
+	}
+}
+
+func (t *turn) task(k task) {
+	c := k.c
+	switch {
+	case k.kind == taskLoop:
+		k.fn()
+		return
+	case c.state&closed != 0:
+		return
+	case k.kind == taskClose:
+		t.close(c, ErrClosed)
+		return
+	}
+	if k.fn != nil {
+		t.touch(c)
+		t.call(c, k.fn)
+	}
+	switch k.kind {
+	case taskResume:
+		t.touch(c)
+		c.state &^= parked | running
+		t.proceed(c)
+	case taskRelease:
+		c.state &^= held
+		t.send(c)
+		if c.state&closed == 0 {
+			t.tr.again(c)
+		}
+	}
+}
+
+// proceed goes on with input that arrived while c was stopped.
+func (t *turn) proceed(c *Conn) {
+	if c.rd.Buffered() > 0 {
+		t.execute(c)
+	}
+	if c.state&closed == 0 {
+		t.tr.again(c)
+	}
+}
+
+// finish ends the turn.
+func (t *turn) finish() {
+	if len(t.touched) == 0 {
+		return
+	}
+	t.endTurn()
+	for i, c := range t.touched {
+		c.state &^= touched
+		t.touched[i] = nil
+		if c.state&(held|closed) == 0 {
+			t.send(c)
+		}
+	}
+	t.touched = t.touched[:0]
+}
+
+// endTurn contains a panic in Handler.EndTurn: nobody knows what was made safe, so no reply leaves.
+func (t *turn) endTurn() {
+	defer func() {
+		if p := recover(); p != nil {
+			for _, c := range t.touched {
+				if c.state&closed == 0 {
+					t.panicked(c, 0, p)
+				}
+			}
+		}
+	}()
+	t.srv.h.EndTurn(t.touched)
+}
+
+// send sends what c has to send and closes c if that was all.
+func (t *turn) send(c *Conn) {
+	if len(c.W.Buf) > 0 || c.out.size > 0 {
+		t.tr.flush(c)
+		if c.state&closed != 0 {
+			return
+		}
+		if limit := c.outputLimit(); limit > 0 && int64(c.out.size) > limit {
+			t.srv.cfg.Logger.Warn("closing client: output buffer limit", "id", c.id, "addr", c.remote, "bytes", c.out.size)
+			t.close(c, ErrOutputLimit)
+			return
+		}
+	} else if c.W.Buf != nil {
+		t.recycle(c)
+	}
+	t.settle(c)
+}
+
+// settle closes c if nothing remains to be done for it.
+func (t *turn) settle(c *Conn) {
+	switch {
+	case c.state&(held|closed) != 0:
+	case c.out.size > 0 || len(c.W.Buf) > 0:
+	case c.state&closing != 0:
+		t.close(c, c.reason)
+	case c.state&parked != 0:
+		if c.state&ended != 0 && c.state&running == 0 {
+			t.close(c, io.EOF)
+		} else if t.draining && c.state&running == 0 {
+			t.close(c, ErrShutdown)
+		}
+	case t.draining:
+		t.close(c, ErrShutdown)
+	case c.state&(ended|queued) == ended:
+		t.close(c, io.EOF)
+	}
+}
+
+// hangup notes that the client sends no more. Without a reply under way there is nothing to wait for.
+func (t *turn) hangup(c *Conn) {
+	c.state |= ended
+	if c.state&touched == 0 {
+		t.settle(c)
+	}
+}
+
+// close ends c at once.
+func (t *turn) close(c *Conn, err error) {
+	if c.state&closed != 0 {
+		return
+	}
+	c.state |= closed
+	t.tr.drop(c)
+	c.rd.Close()
+	if c.W.Buf != nil {
+		t.sc.pool.put(c.W.Buf)
+		c.W.Buf = nil
+	}
+	c.out = output{}
+	t.srv.clients.Add(-1)
+	if c.state&opened != 0 {
+		t.closedHook(c, err)
+	}
+}
+
+func (t *turn) closedHook(c *Conn, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			stack := debug.Stack()
+			t.srv.cfg.Logger.Error("panic in handler", "id", c.id, "panic", p, "stack", string(stack))
+			if hook := t.srv.cfg.OnPanic; hook != nil {
+				hook(c, p, stack)
+			}
+		}
+	}()
+	t.srv.h.Closed(c, err)
+}
