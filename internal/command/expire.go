@@ -124,8 +124,8 @@ func replyDeadline(c *Ctx, base int64, unit timeUnit) {
 		return
 	}
 	ms = max(0, ms-base)
-	if unit == unitSeconds {
-		ms = (ms + 500) / 1000
+	if unit == unitSeconds { // rounded to the nearest second
+		ms = ms/1000 + ms%1000/500
 	}
 	c.W.Int(ms)
 }

@@ -34,6 +34,8 @@ func planObjectIdleTime(c *Ctx) {
 	case !ok:
 	case c.LFU:
 		c.W.Error(msgIdleLFU)
+	case e.Access() == 0: // not accessed since it was loaded
+		c.W.Int(0)
 	default:
 		c.W.Int(max(0, c.Now/1000-int64(e.Access())))
 	}

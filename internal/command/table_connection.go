@@ -166,11 +166,11 @@ var connectionCommands = []*Command{
 						{Name: "new-format", Type: "oneof", Flags: []string{"multiple"}, Args: []Arg{
 							{Name: "client-id", Type: "integer", Token: "ID", Since: "2.8.12", Flags: []string{"optional"}},
 							{Name: "client-type", Type: "oneof", Token: "TYPE", Since: "2.8.12", Flags: []string{"optional"}, Args: []Arg{
-								{Name: "normal", Type: "pure-token", Token: "normal"},
-								{Name: "master", Type: "pure-token", Token: "master", Since: "3.2.0"},
-								{Name: "slave", Type: "pure-token", Token: "slave"},
-								{Name: "replica", Type: "pure-token", Token: "replica", Since: "5.0.0"},
-								{Name: "pubsub", Type: "pure-token", Token: "pubsub"},
+								{Name: "normal", Type: "pure-token", Token: "NORMAL"},
+								{Name: "master", Type: "pure-token", Token: "MASTER", Since: "3.2.0"},
+								{Name: "slave", Type: "pure-token", Token: "SLAVE"},
+								{Name: "replica", Type: "pure-token", Token: "REPLICA", Since: "5.0.0"},
+								{Name: "pubsub", Type: "pure-token", Token: "PUBSUB"},
 							}},
 							{Name: "username", Type: "string", Token: "USER", Flags: []string{"optional"}},
 							{Name: "addr", Type: "string", Display: "ip:port", Token: "ADDR", Flags: []string{"optional"}},
@@ -202,10 +202,10 @@ var connectionCommands = []*Command{
 				},
 				Doc: []Arg{
 					{Name: "client-type", Type: "oneof", Token: "TYPE", Since: "5.0.0", Flags: []string{"optional"}, Args: []Arg{
-						{Name: "normal", Type: "pure-token", Token: "normal"},
-						{Name: "master", Type: "pure-token", Token: "master"},
-						{Name: "replica", Type: "pure-token", Token: "replica"},
-						{Name: "pubsub", Type: "pure-token", Token: "pubsub"},
+						{Name: "normal", Type: "pure-token", Token: "NORMAL"},
+						{Name: "master", Type: "pure-token", Token: "MASTER"},
+						{Name: "replica", Type: "pure-token", Token: "REPLICA"},
+						{Name: "pubsub", Type: "pure-token", Token: "PUBSUB"},
 					}},
 					{Name: "client-id", Type: "integer", Token: "ID", Since: "6.2.0", Flags: []string{"optional", "multiple"}},
 				},
@@ -286,8 +286,8 @@ var connectionCommands = []*Command{
 				Tips:       []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
 				Doc: []Arg{
 					{Name: "attr", Type: "oneof", Args: []Arg{
-						{Name: "libname", Type: "string", Token: "lib-name"},
-						{Name: "libver", Type: "string", Token: "lib-ver"},
+						{Name: "libname", Type: "string", Token: "LIB-NAME"},
+						{Name: "libver", Type: "string", Token: "LIB-VER"},
 					}},
 				},
 			},

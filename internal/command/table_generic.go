@@ -440,7 +440,8 @@ var genericCommands = []*Command{
 				Doc: []Arg{
 					{Name: "key", Type: "key"},
 				},
-				Plan: planObjectEncoding,
+				Plan:        planObjectEncoding,
+				Differences: "A string's encoding follows from its value and from APPEND and SETRANGE alone: an integer that INCRBYFLOAT made is int, the copy of a short raw string is embstr.",
 			},
 			{
 				Name: "object|freq", Arity: 3,

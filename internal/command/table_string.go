@@ -5,7 +5,7 @@ package command
 var stringCommands = []*Command{
 	{
 		Name: "set", Arity: -3,
-		Flags:    Write | DenyOOM | MovableKeys,
+		Flags:    Write | DenyOOM,
 		FirstKey: 1, LastKey: 1, Step: 1,
 		Group: "string", Since: "1.0.0",
 		Summary:    "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
