@@ -1,0 +1,179 @@
+package state
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/kevydb/kevy/internal/arena"
+	"github.com/kevydb/kevy/log/effect"
+)
+
+// Keyspace is the keyspace of one shard. REQUIRES for every method: the shard's lock.
+//
+// Invariant: every record is in the index once, in the order once, and in the deadlines once if it
+// has one. Only between BeginBulk and EndBulk order and deadlines lag behind.
+type Keyspace struct {
+	seed    uint64
+	a       *arena.Arena
+	idx     index
+	ord     order
+	dl      deadlines
+	bytes   int64 // capacity of the records' blocks and their values' blocks
+	bulk    bool
+	scratch []byte
+}
+
+// perKey is accounted to each key for its places in index and order, perDeadline for the one in
+// the deadline index: averages over the fill of their blocks.
+const (
+	perKey      = 28
+	perDeadline = 28
+)
+
+// New returns an empty keyspace whose keys are hashed with seed.
+func New(seed uint64) *Keyspace {
+	ks := &Keyspace{seed: seed}
+	ks.reset()
+	return ks
+}
+
+func (ks *Keyspace) reset() {
+	ks.a = arena.New()
+	ks.idx = newIndex(ks.a, ks.seed)
+	ks.ord = newOrder(ks.a)
+	ks.dl = newDeadlines()
+	ks.bytes = 0
+}
+
+// Release gives the memory back, in the background and after the last view is closed. The keyspace is
+// not to be used afterwards.
+func (ks *Keyspace) Release() {
+	ks.a.Retire()
+	ks.idx, ks.ord, ks.dl = index{}, order{}, deadlines{}
+}
+
+// Lookup finds a key. It does not consider the clock.
+func (ks *Keyspace) Lookup(key []byte) (Entry, bool) {
+	return ks.LookupHash(Hash(ks.seed, key), key)
+}
+
+// LookupHash is Lookup with h == Hash(seed, key) computed by the caller.
+func (ks *Keyspace) LookupHash(h uint64, key []byte) (Entry, bool) {
+	r := ks.idx.find(h, key)
+	return Entry{ks.a, r}, r != 0
+}
+
+// Touch sets the access clock. It is not state: not in the digest, not in what a view promises.
+func (ks *Keyspace) Touch(e Entry, seconds uint32) {
+	le.PutUint32(e.a.Tail(e.ref)[offAccess:], seconds)
+}
+
+// SetAccess sets the access clock and the access counter; see Touch.
+func (ks *Keyspace) SetAccess(e Entry, seconds uint32, freq uint8) {
+	b := e.a.Tail(e.ref)
+	le.PutUint32(b[offAccess:], seconds)
+	b[offFreq] = freq
+}
+
+// Len returns the number of keys, due ones included.
+func (ks *Keyspace) Len() int { return ks.idx.n }
+
+// LenWithDeadline returns the number of keys with a deadline, due ones included.
+func (ks *Keyspace) LenWithDeadline() int { return ks.dl.t.Len() }
+
+// UsedBytes returns the memory accounted to the keys: what maxmemory limits. It depends on the
+// records only, and shrinks with them even while a view keeps their blocks.
+func (ks *Keyspace) UsedBytes() int64 {
+	return ks.bytes + perKey*int64(ks.Len()) + perDeadline*int64(ks.LenWithDeadline())
+}
+
+// Memory returns the sizes of the memory behind the keyspace.
+func (ks *Keyspace) Memory() arena.Stats { return ks.a.Stats() }
+
+// NextDeadline returns the earliest deadline.
+func (ks *Keyspace) NextDeadline() (ms int64, ok bool) { return ks.dl.next, ks.dl.next != NoDeadline }
+
+// Due calls f with at most max keys whose deadline is not after nowMS, in deadline order. f must not
+// fold.
+func (ks *Keyspace) Due(nowMS int64, max int, f func(key []byte)) {
+	if ks.dl.next == NoDeadline || ks.dl.next > nowMS || max <= 0 {
+		return
+	}
+	ks.dl.t.Ascend(func(d due) bool {
+		if d.ms > nowMS {
+			return false
+		}
+		f(keyOf(ks.a, d.ref))
+		max--
+		return max > 0
+	})
+}
+
+// AscendPrefix calls f with the keys that start with prefix, in key order, until f returns false. f must
+// not fold.
+func (ks *Keyspace) AscendPrefix(prefix []byte, f func(Entry) bool) {
+	ks.ord.ascend(prefix, func(r arena.Ref) bool {
+		return bytes.HasPrefix(keyOf(ks.a, r), prefix) && f(Entry{ks.a, r})
+	})
+}
+
+// AscendFrom calls f with the keys from start on (inclusive), in key order, until f returns false. f must
+// not fold.
+func (ks *Keyspace) AscendFrom(start []byte, f func(Entry) bool) {
+	ks.ord.ascend(start, func(r arena.Ref) bool { return f(Entry{ks.a, r}) })
+}
+
+// Stats counts the live keys below prefix: keys due at now do not count. The cost grows with the
+// matches, for the empty prefix only with the keys that are due.
+func (ks *Keyspace) Stats(prefix []byte, now int64) PrefixStats {
+	if len(prefix) > 0 {
+		return stats(&ks.ord, prefix, now)
+	}
+	s := PrefixStats{Keys: ks.Len(), WithDeadline: ks.LenWithDeadline()}
+	ks.Due(now, ks.Len(), func([]byte) { s.Keys--; s.WithDeadline-- })
+	return s
+}
+
+func stats(o *order, prefix []byte, now int64) (s PrefixStats) {
+	o.ascend(prefix, func(r arena.Ref) bool {
+		if !bytes.HasPrefix(keyOf(o.a, r), prefix) {
+			return false
+		}
+		switch ms := deadlineOf(o.a.Tail(r)); {
+		case ms == NoDeadline:
+			s.Keys++
+		case ms > now:
+			s.Keys++
+			s.WithDeadline++
+		}
+		return true
+	})
+	return s
+}
+
+// Rebuild emits the effects that make the record on a keyspace without the key.
+func (ks *Keyspace) Rebuild(e Entry, emit func(effect.Effect)) {
+	args := [][]byte{e.Key(), e.Value()}
+	if ms, ok := e.Deadline(); ok {
+		args = append(args, []byte("PXAT"), strconv.AppendInt(nil, ms, 10))
+	}
+	emit(effect.Effect{Op: effect.Set, Args: args})
+}
+
+// maxEmbedded is the longest string Redis calls embstr.
+const maxEmbedded = 44
+
+// Encoding returns Redis's name of the value's encoding: int, embstr or raw.
+func (ks *Keyspace) Encoding(e Entry) string {
+	if e.a.Tail(e.ref)[offFlags]&flagRaw != 0 {
+		return "raw"
+	}
+	v := e.Value()
+	if _, ok := parseInt(v); ok {
+		return "int"
+	}
+	if len(v) <= maxEmbedded {
+		return "embstr"
+	}
+	return "raw"
+}
