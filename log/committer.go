@@ -1,0 +1,244 @@
+package log
+
+import (
+	"errors"
+	"path"
+	"time"
+
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+// Sync makes everything that was appended when it was called durable. It returns the sticky error
+// after a failure, ErrDiskFull when frames are waiting for space. A failed fsync is never repeated.
+func (l *Log) Sync() error {
+	g := l.gen.Load()
+	target := g.appended.Load()
+	full := l.Flush()
+	if full != nil && !errors.Is(full, ErrDiskFull) {
+		return full
+	}
+	if g.durable.Load() >= target {
+		return nil
+	}
+	l.smu.Lock()
+	defer l.smu.Unlock()
+	if err := l.sync(); err != nil {
+		return err
+	}
+	return full
+}
+
+// sync makes everything written durable, and leaves the mark. REQUIRES: smu.
+func (l *Log) sync() error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	g := l.gen.Load()
+	written := g.written.Load()
+	if g.durable.Load() >= written {
+		return nil
+	}
+	// The file can't change: that needs smu. Writes that end while the sync runs are not counted.
+	if err := l.w.file.Sync(); err != nil {
+		return l.fail("sync", &syncError{l.w.seg.path, err})
+	}
+	g.durable.Store(written)
+	l.marks.advance(g)
+	mark{Cursor{g.id, written}, l.w.seg.number}.put(&l.markBuf)
+	if _, err := l.markFile.WriteAt(l.markBuf[:], 0); err != nil && !isFull(err) {
+		return l.fail("write of the durable mark", err)
+	}
+	return nil
+}
+
+// SyncThrough asks the committer to make everything below off durable and returns at once.
+func (l *Log) SyncThrough(off uint64) {
+	if l.Durable() < off {
+		l.kick()
+	}
+}
+
+// kick wakes the committer. Kicks while it works are one kick.
+func (l *Log) kick() {
+	select {
+	case l.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// commit is the committer: it does what request paths must not wait for.
+func (l *Log) commit() {
+	defer close(l.done)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		second := false
+		select {
+		case <-l.quit:
+			return
+		case <-l.kicked:
+		case <-tick.C:
+			second = true
+		}
+		l.maintain(second)
+	}
+}
+
+// maintain syncs as the policy says, retries after a full disk, rolls the segment and reserves
+// space ahead. Errors that matter are sticky: there is nobody to return them to.
+func (l *Log) maintain(second bool) {
+	policy := l.Policy()
+	for l.Err() == nil {
+		g := l.gen.Load()
+		if g.durable.Load() >= g.appended.Load() || policy == No || (policy == EverySec && !second) {
+			break
+		}
+		if l.Sync() != nil || policy == EverySec {
+			break
+		}
+	}
+	if l.Err() != nil {
+		return
+	}
+	l.wmu.Lock()
+	if second {
+		_ = l.flush() // appended without a Flush, or left from a full disk: its error is sticky or comes again
+	}
+	size := l.w.seg.end.Load()
+	if l.Err() == nil && l.w.alloc-size < l.step/2 && time.Now().After(l.w.retryAt) {
+		_ = l.grow(0) // sticky, or Reserve will find out
+	}
+	l.wmu.Unlock()
+	if size >= l.segmentBytes && l.roll() == nil && l.onRoll != nil {
+		l.onRoll()
+	}
+}
+
+// roll goes on in a new segment. A full disk leaves everything as it was.
+func (l *Log) roll() error {
+	if err := l.Sync(); err != nil { // most of it without holding up the writers
+		return err
+	}
+	l.smu.Lock()
+	defer l.smu.Unlock()
+	l.wmu.Lock()
+	defer l.wmu.Unlock()
+	if err := l.settle(); err != nil {
+		return err
+	}
+	next, err := l.createNext(l.continued())
+	if err != nil {
+		return err
+	}
+	return l.use(next)
+}
+
+// settle flushes and syncs. REQUIRES: smu and wmu.
+func (l *Log) settle() error {
+	if err := l.flush(); err != nil {
+		return err
+	}
+	return l.sync()
+}
+
+// continued is the header of the segment after this one. REQUIRES: wmu, everything flushed.
+func (l *Log) continued() segmentHeader {
+	s, t := l.w.seg, &l.w.tail
+	return segmentHeader{
+		shard: l.shard, number: s.number + 1, generation: s.generation, base: t.off,
+		parent: s.generation, parentOff: t.off, cause: s.cause, createdMS: l.now(),
+		prev: s.number, prevSize: t.pos, prevCRC: t.crc, lastTxn: t.txn, lastTimeMS: t.timeMS,
+	}
+}
+
+// forked is the header of the first segment of a new generation. REQUIRES: as continued.
+func (l *Log) forked(generation uint64, cause Cause) segmentHeader {
+	h := l.continued()
+	h.parent, h.parentOff = l.w.seg.generation, h.base
+	h.generation, h.base, h.cause = generation, 0, cause
+	return h
+}
+
+// nextSegment is a segment file that is made but not yet part of the log.
+type nextSegment struct {
+	seg   *segment
+	file  vfs.File
+	alloc int64
+}
+
+// createNext makes the file of the next segment, durably, with at least as much reserved space as
+// is admitted now. A full disk is ErrDiskFull, with nothing left behind. REQUIRES: wmu.
+func (l *Log) createNext(h segmentHeader) (*nextSegment, error) {
+	alloc := headerBytes + max(l.step, l.w.alloc-l.w.seg.end.Load())
+	next, err := createSegment(l.fs, l.path, h, alloc)
+	switch {
+	case err == nil:
+		return next, nil
+	case !isFull(err):
+		return nil, l.fail("new segment", err)
+	}
+	if err := l.dropNext(path.Join(l.path, segmentName(h.number))); err != nil {
+		return nil, l.fail("removal of a half-made segment", err)
+	}
+	l.w.retryAt = time.Now().Add(fullPause)
+	return nil, ErrDiskFull
+}
+
+// dropNext durably removes a segment file that did not become part of the log: it must not come
+// back after a crash, when the segment before it has grown.
+func (l *Log) dropNext(name string) error {
+	if err := removeIfThere(l.fs, name); err != nil {
+		return err
+	}
+	return l.fs.SyncDir(l.path)
+}
+
+// createSegment makes a segment file, its header and directory entry durable. An error of a sync
+// does not match ENOSPC: it is final whatever it is.
+func createSegment(fsys vfs.FS, dir string, h segmentHeader, alloc int64) (*nextSegment, error) {
+	if err := h.validate(); err != nil {
+		return nil, err
+	}
+	name := path.Join(dir, segmentName(h.number))
+	f, err := fsys.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err = f.Preallocate(0, alloc); err == nil {
+		_, err = f.WriteAt(h.encode(), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if err = f.Sync(); err == nil {
+		err = fsys.SyncDir(dir)
+	}
+	if err != nil {
+		_ = f.Close() // the failed sync is the news
+		return nil, &syncError{name, err}
+	}
+	seg := &segment{segmentHeader: h, fs: fsys, path: name}
+	seg.end.Store(headerBytes)
+	return &nextSegment{seg, f, alloc}, nil
+}
+
+// use makes next the newest segment. REQUIRES: smu and wmu, everything synced.
+func (l *Log) use(next *nextSegment) error {
+	w := &l.w
+	old, oldFile, end := w.seg, w.file, w.seg.end.Load()
+	next.seg.adopt(next.file)
+	next.seg.genPos = old.genPos + end - headerBytes
+	l.segMu.Lock()
+	l.segs = append(l.segs, next.seg)
+	l.segMu.Unlock()
+	w.seg, w.file, w.alloc, w.nextIdx = next.seg, next.file, next.alloc, headerBytes+seekGranule
+	w.tail.pos = headerBytes
+	w.tail.crc = 0
+	l.admit()
+	err := oldFile.Truncate(end) // gives back what was reserved ahead
+	old.release()
+	if err != nil {
+		return l.fail("truncation of "+old.path, err)
+	}
+	return nil
+}

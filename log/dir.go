@@ -1,0 +1,382 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"sync"
+
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+// Dir is an open data directory: the logs of all shards and the manifest. Safe for concurrent use.
+type Dir struct {
+	o        Options
+	lock     io.Closer // nil: read-only
+	readOnly bool
+	logs     []*Log
+	hashSeed uint64
+	lastTxn  uint64 // highest transaction id seen at Open
+
+	mu     sync.Mutex // guards the manifest, in memory and on disk; taken before any lock of a Log
+	man    *manifest
+	closed bool
+}
+
+// Path returns the directory.
+func (d *Dir) Path() string { return d.o.Dir }
+
+// Shards returns how many shards the directory has.
+func (d *Dir) Shards() int { return len(d.logs) }
+
+// HashSeed returns the seed of the hash that assigns keys to shards.
+func (d *Dir) HashSeed() uint64 { return d.hashSeed }
+
+// Log returns the log of a shard, 0 <= i < Shards().
+func (d *Dir) Log(i int) *Log { return d.logs[i] }
+
+// LastTxn returns the highest transaction id ever seen, cut ones included: new ones go on above it.
+func (d *Dir) LastTxn() uint64 {
+	last := d.lastTxn
+	for _, l := range d.logs {
+		last = max(last, l.LastTxn())
+	}
+	return last
+}
+
+// Lineage returns the generations of a shard that are on record, the current one last.
+func (d *Dir) Lineage(shard int) []Lineage { return d.logs[shard].Lineage() }
+
+// SetPolicy changes the policy of all shards.
+func (d *Dir) SetPolicy(p Policy) {
+	for _, l := range d.logs {
+		l.SetPolicy(p)
+	}
+}
+
+// Err returns the first sticky error of a shard's log.
+func (d *Dir) Err() error {
+	for _, l := range d.logs {
+		if err := l.Err(); err != nil {
+			return fmt.Errorf("shard %d: %w", l.shard, err)
+		}
+	}
+	return nil
+}
+
+// publish makes m the manifest. A full disk is ErrDiskFull. REQUIRES: d.mu.
+func (d *Dir) publish(m *manifest) (replaced, error) {
+	m.LastTxn = d.LastTxn()
+	state, err := writeManifest(d.o.FS, d.o.Dir, m)
+	if err == nil {
+		d.man = m
+		return state, nil
+	}
+	if state == untouched && isFull(err) {
+		err = fmt.Errorf("%w: %w", ErrDiskFull, err)
+	}
+	return state, err
+}
+
+// Snapshot returns the newest snapshot set on record and the cursor of each shard in it; "" when
+// there is none.
+func (d *Dir) Snapshot() (id string, cursors []Cursor) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.man.Snapshot == nil {
+		return "", nil
+	}
+	return d.man.Snapshot.ID, append([]Cursor(nil), d.man.Snapshot.Cursors...)
+}
+
+// SetSnapshot puts the newest snapshot set on record, "" for none. When it fails, either the old
+// or the new one is on record after a restart.
+//
+// REQUIRES: the set is durable, and so is the log up to the cursors (Sync): otherwise the set
+// would hold what a power loss takes from the log.
+func (d *Dir) SetSnapshot(id string, cursors []Cursor) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.writable(); err != nil {
+		return err
+	}
+	m := d.man.clone()
+	m.Snapshot = nil
+	if id != "" {
+		m.Snapshot = &snapshotRef{id, append([]Cursor(nil), cursors...)}
+	}
+	_, err := d.publish(m)
+	return err
+}
+
+func (d *Dir) writable() error {
+	switch {
+	case d.readOnly:
+		return ErrReadOnly
+	case d.closed:
+		return ErrClosed
+	}
+	return nil
+}
+
+// NewGeneration begins a new generation on every shard, at offset 0, as the child of the current
+// one at its tail. Everything appended is made durable first.
+//
+// REQUIRES: no appends are running (the caller holds all shards' locks), no group over several
+// shards is unsettled.
+//
+// On ErrDiskFull nothing has changed. Any other error is sticky on all shards: on disk, the old
+// or the new generation may be the current one.
+func (d *Dir) NewGeneration(cause Cause) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.writable(); err != nil {
+		return err
+	}
+	for _, l := range d.logs {
+		l.smu.Lock()
+		l.wmu.Lock()
+	}
+	err := d.newGeneration(cause)
+	for _, l := range d.logs {
+		l.wmu.Unlock()
+		l.smu.Unlock()
+	}
+	return err
+}
+
+func (d *Dir) newGeneration(cause Cause) error {
+	for _, l := range d.logs {
+		if err := l.settle(); err != nil {
+			return fmt.Errorf("shard %d: %w", l.shard, err)
+		}
+	}
+	m := d.man.clone()
+	made := make([]*nextSegment, 0, len(d.logs))
+	for i, l := range d.logs {
+		s := &m.Shards[i]
+		h := l.forked(newGeneration(d.o.Now(), d.o.Rand(), s.current()), cause)
+		next, err := l.createNext(h)
+		if err != nil {
+			return d.undo(made, err)
+		}
+		made = append(made, next)
+		s.Lineage = append(s.Lineage, h.lineage())
+	}
+	if state, err := d.publish(m); err != nil {
+		if state == untouched && isFull(err) {
+			return d.undo(made, err)
+		}
+		return d.failAll("new generation", err)
+	}
+	for i, l := range d.logs {
+		if err := l.beginGeneration(made[i], m.Shards[i].Lineage); err != nil {
+			return d.failAll("new generation", err)
+		}
+	}
+	return nil
+}
+
+// undo removes segments that did not become part of the log. Only a full disk can be undone.
+func (d *Dir) undo(made []*nextSegment, err error) error {
+	if !errors.Is(err, ErrDiskFull) {
+		return d.failAll("new generation", err)
+	}
+	for i, n := range made {
+		_ = n.file.Close() // it goes away
+		if err := d.logs[i].dropNext(n.seg.path); err != nil {
+			return d.failAll("removal of a half-made generation", err)
+		}
+	}
+	return err
+}
+
+func (d *Dir) failAll(op string, err error) error {
+	for _, l := range d.logs {
+		_ = l.fail(op, err) // returned here once for all
+	}
+	return &failedError{op, err}
+}
+
+// beginGeneration makes next the first segment of the new current generation. REQUIRES: smu, wmu,
+// everything durable, the manifest published.
+func (l *Log) beginGeneration(next *nextSegment, lineage []Lineage) error {
+	lin := append([]Lineage(nil), lineage...)
+	l.lineage.Store(&lin)
+	err := l.use(next)
+	next.seg.genPos = 0
+	l.mu.Lock()
+	l.w.bytes = 0
+	l.bytes.Store(0)
+	l.win.begin(indexEntry{}, indexEntry{})
+	l.enc.reset(l.shard, Cursor{next.seg.generation, 0}, l.enc.time)
+	l.w.tail.off = 0
+	l.marks.mu.Lock()
+	l.marks.hold = noHold
+	l.marks.mu.Unlock()
+	l.marks.advance(l.gen.Load())
+	l.gen.Store(newGenerationAt(next.seg.generation, 0))
+	l.mu.Unlock()
+	l.admit()
+	l.marks.wakeAll()
+	return err
+}
+
+// Close ends the use of the directory. With clean, everything is made durable first and the
+// manifest records where each shard ended, so that the next Open goes on there; the error then is that
+// of the first step that failed, and the directory counts as not closed cleanly. Without, Close is
+// the end of the process as far as the directory is concerned. Readers get errors from then on.
+//
+// REQUIRES: no appends are running.
+func (d *Dir) Close(clean bool) error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	d.mu.Unlock() // a committer may be waiting for it
+	for _, l := range d.logs {
+		if l.done != nil {
+			close(l.quit)
+			<-l.done
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var err error
+	if clean && !d.readOnly {
+		err = d.closeClean()
+	}
+	for _, l := range d.logs {
+		err = errors.Join(err, l.close())
+	}
+	if d.lock != nil {
+		err = errors.Join(err, d.lock.Close())
+	}
+	return err
+}
+
+func (d *Dir) closeClean() error {
+	m := d.man.clone()
+	m.Clean = true
+	for i, l := range d.logs {
+		end, err := l.finish()
+		if err != nil {
+			return fmt.Errorf("shard %d: %w", i, err)
+		}
+		m.Shards[i].End = end
+	}
+	_, err := d.publish(m)
+	return err
+}
+
+// finish makes everything durable, gives the space reserved ahead back and returns the end.
+func (l *Log) finish() (*shardEnd, error) {
+	l.smu.Lock()
+	defer l.smu.Unlock()
+	l.wmu.Lock()
+	defer l.wmu.Unlock()
+	if err := l.settle(); err != nil {
+		return nil, err
+	}
+	s := l.w.seg
+	end := s.end.Load()
+	if err := l.w.file.Truncate(end); err != nil {
+		return nil, l.fail("truncation of "+s.path, err)
+	}
+	l.w.alloc = end
+	l.limit.Store(closedLimit)
+	if err := l.w.file.Sync(); err != nil {
+		return nil, l.fail("sync", &syncError{s.path, err})
+	}
+	return &shardEnd{s.number, end, l.Tail()}, nil
+}
+
+// close closes the files.
+func (l *Log) close() error {
+	l.shut(ErrClosed)
+	l.smu.Lock()
+	defer l.smu.Unlock()
+	l.wmu.Lock()
+	defer l.wmu.Unlock()
+	var err error
+	if l.w.file != nil {
+		l.w.seg.release()
+		l.w.file = nil
+	}
+	if l.markFile != nil {
+		err = l.markFile.Close()
+		l.markFile = nil
+	}
+	return err
+}
+
+func removeIfThere(fsys vfs.FS, name string) error {
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// create makes the files of a new directory and publishes its manifest: that of an empty store that
+// was closed cleanly.
+func create(o *Options) (*manifest, error) {
+	m := &manifest{Version: manifestVersion, HashSeed: o.HashSeed, Clean: true}
+	for m.HashSeed == 0 {
+		m.HashSeed = o.Rand()
+	}
+	for i := range o.Shards {
+		dir := shardDir(o.Dir, i)
+		if err := o.FS.MkdirAll(dir); err != nil {
+			return nil, err
+		}
+		h := segmentHeader{
+			shard: i, number: 1, generation: newGeneration(o.Now(), o.Rand(), 0),
+			cause: CauseCreate, createdMS: o.Now(),
+		}
+		next, err := createSegment(o.FS, dir, h, headerBytes)
+		if err != nil {
+			return nil, err
+		}
+		if err := next.file.Close(); err != nil {
+			return nil, err
+		}
+		m.Shards = append(m.Shards, shardManifest{
+			FirstLive: 1,
+			End:       &shardEnd{1, headerBytes, h.start()},
+			Lineage:   []Lineage{h.lineage()},
+		})
+	}
+	_, err := writeManifest(o.FS, o.Dir, m)
+	return m, err
+}
+
+// lineage is the generation as the header tells it.
+func (h *segmentHeader) lineage() Lineage {
+	return Lineage{h.generation, h.cause, h.parent, h.parentOff, h.createdMS}
+}
+
+// prepare makes the directory itself, durably, and locks it.
+func prepare(o *Options) (io.Closer, error) {
+	var missing []string
+	for dir := path.Clean(o.Dir); ; dir = path.Dir(dir) {
+		if _, err := o.FS.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == path.Dir(dir) {
+			break
+		}
+		missing = append(missing, dir)
+	}
+	if len(missing) > 0 {
+		if err := o.FS.MkdirAll(o.Dir); err != nil {
+			return nil, err
+		}
+	}
+	for _, dir := range missing {
+		if err := o.FS.SyncDir(path.Dir(dir)); err != nil {
+			return nil, err
+		}
+	}
+	return o.FS.Lock(path.Join(o.Dir, "LOCK"))
+}

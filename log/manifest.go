@@ -1,0 +1,226 @@
+package log
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"path"
+
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+const (
+	manifestName    = "MANIFEST"
+	manifestTemp    = "MANIFEST.tmp"
+	manifestVersion = 1
+	maxManifest     = 64 << 20
+)
+
+// MaxShards is the largest number of shards: a group over several shards names them in 64 bits.
+const MaxShards = 64
+
+// manifest is the content of DIR/MANIFEST: a JSON document, then a line "crc32c <8 hex>" over all
+// bytes before that line.
+type manifest struct {
+	Version  int             `json:"version"`
+	HashSeed uint64          `json:"hash_seed"`
+	Clean    bool            `json:"clean"`
+	LastTxn  uint64          `json:"last_transaction"`
+	Snapshot *snapshotRef    `json:"snapshot,omitempty"`
+	Shards   []shardManifest `json:"shards"`
+}
+
+// snapshotRef names the newest snapshot set and the cursor of each shard in it.
+type snapshotRef struct {
+	ID      string   `json:"id"`
+	Cursors []Cursor `json:"cursors"`
+}
+
+type shardManifest struct {
+	FirstLive uint64    `json:"first_live"` // oldest segment that is part of the log
+	End       *shardEnd `json:"end,omitempty"`
+	Lineage   []Lineage `json:"lineage"` // oldest first; the last one is current
+}
+
+// shardEnd is where a shard's log ended when it was closed cleanly.
+type shardEnd struct {
+	Segment uint64 `json:"segment"`
+	Size    int64  `json:"size"`
+	Cursor  Cursor `json:"cursor"`
+}
+
+func (m *manifest) clone() *manifest {
+	c := *m
+	if m.Snapshot != nil {
+		s := *m.Snapshot
+		s.Cursors = append([]Cursor(nil), s.Cursors...)
+		c.Snapshot = &s
+	}
+	c.Shards = make([]shardManifest, len(m.Shards))
+	for i, s := range m.Shards {
+		s.Lineage = append([]Lineage(nil), s.Lineage...)
+		if s.End != nil {
+			end := *s.End
+			s.End = &end
+		}
+		c.Shards[i] = s
+	}
+	return &c
+}
+
+// dirty marks the manifest as that of a directory in use.
+func (m *manifest) dirty() {
+	m.Clean = false
+	for i := range m.Shards {
+		m.Shards[i].End = nil
+	}
+}
+
+func (s *shardManifest) current() uint64 { return s.Lineage[len(s.Lineage)-1].Generation }
+
+// validate checks what no manifest may violate; encode and decode both call it.
+func (m *manifest) validate() error {
+	if n := len(m.Shards); n < 1 || n > MaxShards {
+		return corruptf("manifest: %d shards", n)
+	}
+	if s := m.Snapshot; s != nil && (s.ID == "" || len(s.Cursors) != len(m.Shards)) {
+		return corruptf("manifest: snapshot %q with %d cursors for %d shards", s.ID, len(s.Cursors), len(m.Shards))
+	}
+	for i := range m.Shards {
+		s := &m.Shards[i]
+		if len(s.Lineage) == 0 || s.FirstLive == 0 || (s.End != nil) != m.Clean {
+			return corruptf("manifest: shard %d is incomplete", i)
+		}
+		last := uint64(0)
+		for _, l := range s.Lineage {
+			if l.Generation <= last || l.Generation > maxGeneration || l.Parent >= l.Generation {
+				return corruptf("manifest: shard %d: generation %d after %d, parent %d", i, l.Generation, last, l.Parent)
+			}
+			last = l.Generation
+		}
+	}
+	return nil
+}
+
+func (m *manifest) encode() ([]byte, error) {
+	if err := m.validate(); err != nil {
+		return nil, err
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, '\n')
+	return fmt.Appendf(b, "crc32c %08x\n", crc32.Checksum(b, castagnoli)), nil
+}
+
+// decodeManifest reads what encode wrote. The error matches ErrVersion for a version this program
+// does not know, ErrCorrupt for anything else that is wrong.
+func decodeManifest(b []byte) (*manifest, error) {
+	const trailer = len("crc32c 01234567\n")
+	if len(b) < trailer {
+		return nil, corruptf("manifest of %d bytes", len(b))
+	}
+	doc, sum := b[:len(b)-trailer], b[len(b)-trailer:]
+	if want := fmt.Appendf(nil, "crc32c %08x\n", crc32.Checksum(doc, castagnoli)); !bytes.Equal(sum, want) {
+		return nil, corruptf("manifest: checksum")
+	}
+	var v struct{ Version int }
+	if err := json.Unmarshal(doc, &v); err != nil {
+		return nil, corruptf("manifest: %v", err)
+	}
+	if v.Version != manifestVersion {
+		return nil, fmt.Errorf("%w: manifest version %d, newest known is %d", ErrVersion, v.Version, manifestVersion)
+	}
+	m := &manifest{}
+	if err := json.Unmarshal(doc, m); err != nil {
+		return nil, corruptf("manifest: %v", err)
+	}
+	return m, m.validate()
+}
+
+// readManifest returns nil without an error when there is none.
+func readManifest(fsys vfs.FS, dir string) (*manifest, error) {
+	name := path.Join(dir, manifestName)
+	b, err := readFile(fsys, name, maxManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeManifest(b)
+	if err != nil {
+		return nil, &CorruptError{File: name, Position: -1, Err: err}
+	}
+	return m, nil
+}
+
+// replaced says how far a publication that failed had come.
+type replaced int
+
+const (
+	untouched replaced = iota // the old manifest is the one on disk
+	unknown                   // either may be, now or after a crash
+)
+
+// writeManifest replaces the manifest atomically and durably. When it fails, it says whether the
+// old one is certainly still in place.
+func writeManifest(fsys vfs.FS, dir string, m *manifest) (replaced, error) {
+	b, err := m.encode()
+	if err != nil {
+		return untouched, err
+	}
+	temp := path.Join(dir, manifestTemp)
+	if err := writeFile(fsys, temp, b); err != nil {
+		_ = fsys.Remove(temp) // gone or replaced at the next publication anyway
+		return untouched, fmt.Errorf("log: writing %s: %w", temp, err)
+	}
+	if err := fsys.Rename(temp, path.Join(dir, manifestName)); err != nil {
+		return unknown, fmt.Errorf("log: publishing the manifest: %w", err)
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return unknown, fmt.Errorf("log: publishing the manifest: %w", err)
+	}
+	return unknown, nil
+}
+
+// writeFile makes a file anew with the given content, synced, its directory entry not.
+func writeFile(fsys vfs.FS, name string, b []byte) error {
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func readFile(fsys vfs.FS, name string, limit int64) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > limit {
+		return nil, &CorruptError{File: name, Position: -1, Err: corruptf("%d bytes long", size)}
+	}
+	b := make([]byte, size)
+	if n, err := f.ReadAt(b, 0); err != nil && (err != io.EOF || int64(n) < size) { //nolint:errorlint // io.ReaderAt says io.EOF
+		return nil, fmt.Errorf("log: reading %s: %w", name, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,82 @@
+package log
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+const (
+	defaultSegmentBytes = 64 << 20
+	defaultWindow       = 64 << 20
+)
+
+// Options say how a directory is opened. The zero value of a field is its default.
+type Options struct {
+	FS  vfs.FS // nil: the operating system's
+	Dir string // slash-separated path
+
+	Shards   int    // used when the directory is created; 0: 1; at most MaxShards
+	HashSeed uint64 // used when the directory is created; 0: random
+
+	SegmentBytes int64 // a segment is rolled when it is this long; 0: 64 MiB
+	Window       int64 // bytes the feed serves behind the tail, per shard; 0: 64 MiB
+	ServeAll     bool  // the feed serves everything of the current generation that is on disk
+	Ephemeral    bool  // drop whatever the window does not need: for stores in memory
+	Policy       Policy
+
+	Now    func() int64  // unix ms; nil: the system's clock
+	Rand   func() uint64 // nil: crypto/rand
+	Logger *slog.Logger  // nil: nothing is logged
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	c := *o
+	if c.FS == nil {
+		c.FS = vfs.OS()
+	}
+	if c.Shards == 0 {
+		c.Shards = 1
+	}
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = defaultSegmentBytes
+	}
+	if c.Window == 0 {
+		c.Window = defaultWindow
+	}
+	if c.Now == nil {
+		c.Now = unixMS
+	}
+	if c.Rand == nil {
+		c.Rand = randomUint64
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, c.validate()
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Dir == "":
+		return errors.New("log: Options.Dir is empty")
+	case o.Shards < 1 || o.Shards > MaxShards:
+		return fmt.Errorf("log: Options.Shards is %d, want 1..%d", o.Shards, MaxShards)
+	case o.SegmentBytes < headerBytes:
+		return fmt.Errorf("log: Options.SegmentBytes is %d, want at least %d", o.SegmentBytes, headerBytes)
+	case o.Window < 1:
+		return fmt.Errorf("log: Options.Window is %d, want at least 1", o.Window)
+	case o.Policy < EverySec || o.Policy > No:
+		return fmt.Errorf("log: Options.Policy is %v", o.Policy)
+	}
+	return nil
+}
+
+func randomUint64() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return le.Uint64(b[:])
+}

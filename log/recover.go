@@ -1,0 +1,378 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+// Recovery is what Open found and did, for a line in the server's log.
+type Recovery struct {
+	Created bool // the directory is new
+	Clean   bool // it was closed cleanly (or is new): every shard goes on in its generation
+	Shards  []ShardRecovery
+}
+
+// ShardRecovery is what Open found and did in one shard.
+type ShardRecovery struct {
+	Generation uint64 // current now
+	Found      Cursor // end of the log that was found, after cutting
+	Tail       Cursor // where the shard goes on: Found, or offset 0 of a new generation
+	CutBytes   int64  // bytes cut off the unclean tail
+	CutFile    string // where they are kept; "" when there were none but zeros
+	CutFrames  uint64 // whole valid frames among them: parts of groups that were not whole
+	Reason     string // why the tail was cut, "" when nothing was
+}
+
+// shardScan is what the directory of one shard holds.
+type shardScan struct {
+	fs     vfs.FS
+	shard  int
+	dir    string
+	man    *shardManifest
+	stray  string     // a newest segment without frames that is not part of the log: to be removed
+	segs   []*segment // the log's, ascending
+	mark   mark
+	size   int64     // of the newest segment's file
+	end    tailState // of the log
+	read   uint64    // offset up to which whole valid frames were found
+	reason error     // why the log ends before the file does, nil: it does not
+	maxTxn uint64    // highest transaction id found, also in what is to be cut
+	needs  [MaxShards]uint64
+	win    *window   // when not nil: takes in the newest segment's frames
+	index  seekIndex // of the newest segment
+}
+
+func (s *shardScan) newest() *segment { return s.segs[len(s.segs)-1] }
+
+func (s *shardScan) generation() uint64 { return s.man.current() }
+
+// list finds the segments and checks headers and links (DESIGN 4.3, step 2). It changes nothing.
+func (s *shardScan) list() error {
+	numbers, err := s.numbers()
+	if err != nil {
+		return err
+	}
+	if len(numbers) == 0 || numbers[0] != s.man.FirstLive {
+		return &CorruptError{File: path.Join(s.dir, segmentName(s.man.FirstLive)), Position: -1,
+			Err: corruptf("segment is missing")}
+	}
+	for i, n := range numbers {
+		name := path.Join(s.dir, segmentName(n))
+		if n != numbers[0]+uint64(i) {
+			return &CorruptError{File: path.Join(s.dir, segmentName(numbers[0]+uint64(i))), Position: -1,
+				Err: corruptf("segment is missing: there is one after it")}
+		}
+		last := i == len(numbers)-1
+		seg, size, err := s.openHeader(name, n)
+		if err != nil {
+			if last && i > 0 && size <= headerBytes && errors.Is(err, ErrCorrupt) {
+				s.stray = name // made just before a crash, which took its header
+				break
+			}
+			return err
+		}
+		if last && i > 0 && size <= headerBytes && seg.generation > s.generation() {
+			s.stray = name // made just before a crash, which came before the manifest
+			break
+		}
+		if i > 0 {
+			if err := checkNext(s.newest(), seg); err != nil {
+				return err
+			}
+		}
+		s.segs = append(s.segs, seg)
+		s.size = size
+	}
+	if g := s.newest().generation; g != s.generation() {
+		return &CorruptError{File: s.newest().path, Position: 0,
+			Err: corruptf("newest segment is of generation %d, the manifest's is %d", g, s.generation())}
+	}
+	return nil
+}
+
+// numbers lists the segments from the first live one on.
+func (s *shardScan) numbers() ([]uint64, error) {
+	names, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("log: shard %d: %w", s.shard, err)
+	}
+	var numbers []uint64
+	for _, name := range names {
+		if n, ok := segmentNumber(name); ok && n >= s.man.FirstLive {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
+}
+
+// openHeader reads the header of a segment and checks it against its place.
+func (s *shardScan) openHeader(name string, number uint64) (*segment, int64, error) {
+	f, err := s.fs.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	size, err := f.Size()
+	if err != nil {
+		return nil, 0, err
+	}
+	h, firstMS, err := readHeader(f, name, size)
+	if err != nil {
+		return nil, size, err
+	}
+	if h.number != number || h.shard != s.shard {
+		return nil, size, &CorruptError{File: name, Position: 0,
+			Err: corruptf("this is segment %d of shard %d", h.number, h.shard)}
+	}
+	seg := &segment{segmentHeader: h, fs: s.fs, path: name}
+	seg.end.Store(size)
+	seg.firstMS.Store(firstMS)
+	return seg, size, nil
+}
+
+// checkNext checks the link between two neighbours, as far as headers and sizes go.
+func checkNext(prev, next *segment) error {
+	end := prev.end.Load()
+	switch {
+	case next.prev != prev.number:
+	case next.prevSize != end:
+		return &CorruptError{File: prev.path, Position: min(end, next.prevSize),
+			Err: corruptf("segment has %d bytes, segment %d says %d", end, next.number, next.prevSize)}
+	case next.parent != prev.generation || next.parentOff < prev.base:
+	default:
+		return nil
+	}
+	return &CorruptError{File: next.path, Position: 0, Err: corruptf(
+		"segment of %v with parent %d:%d after segment %d does not continue segment %d of %v",
+		next.start(), next.parent, next.parentOff, next.prev, prev.number, prev.start())}
+}
+
+// scan reads the newest segment to its last whole group (step 3).
+func (s *shardScan) scan() error {
+	seg := s.newest()
+	f, err := s.fs.Open(seg.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	st := NewStream(f, seg.path, s.shard, seg.start(), headerBytes, s.size)
+	defer st.Close()
+	s.end = tailState{headerBytes, seg.base, 0, seg.lastTimeMS, seg.lastTxn}
+	s.maxTxn = seg.lastTxn
+	for {
+		off, pos := st.off, st.pos
+		fr, err := st.Next()
+		if err != nil {
+			return s.ended(st, err)
+		}
+		s.read = st.off
+		if fr.GroupFirst {
+			s.index.add(off, pos)
+			s.group(fr)
+		}
+		if s.win != nil {
+			s.win.add(off, seg.genPos+pos-headerBytes, st.pos-pos)
+		}
+		if fr.GroupLast {
+			s.end = tailState{st.pos, st.off, st.lastCRC, fr.TimeMS, max(s.end.txn, fr.Txn)}
+		}
+	}
+}
+
+// group takes note of a group over several shards.
+func (s *shardScan) group(f *Frame) {
+	if f.Txn == 0 {
+		return
+	}
+	s.maxTxn = max(s.maxTxn, f.Txn)
+	for i := range s.needs {
+		if f.Mask&(1<<i) != 0 {
+			s.needs[i] = max(s.needs[i], f.Txn)
+		}
+	}
+}
+
+// ended decides what the end of the stream means.
+func (s *shardScan) ended(st *Stream, err error) error {
+	switch {
+	case err == io.EOF && !st.inGroup: //nolint:errorlint // the stream's own, never wrapped
+		return nil
+	case err == io.EOF: //nolint:errorlint // the stream's own, never wrapped
+		s.reason = corruptf("the last group is not whole")
+	case errors.Is(err, ErrCorrupt):
+		s.reason = err
+	default:
+		return err
+	}
+	return nil
+}
+
+// checkClean checks the end the manifest recorded. Bytes after it that are no frame are a tail to
+// cut: then the shard was not closed cleanly by the last one who wrote here.
+func (s *shardScan) checkClean() (clean bool, err error) {
+	end := s.man.End
+	found := shardEnd{s.newest().number, s.end.pos, Cursor{s.generation(), s.end.off}}
+	if s.stray != "" || found != *end {
+		return false, &CorruptError{File: s.newest().path, Position: s.end.pos, Cursor: found.Cursor, Err: corruptf(
+			"closed cleanly at %v, byte %d of segment %d, but the log ends here", end.Cursor, end.Size, end.Segment)}
+	}
+	return s.size == end.Size, nil
+}
+
+// checkMark refuses a log that ends before what was durable.
+func (s *shardScan) checkMark() error {
+	m := s.mark.cursor
+	if m.Generation != s.generation() || m.Offset <= s.end.off {
+		return nil
+	}
+	err := s.reason
+	if err == nil {
+		err = corruptf("the log ends too early")
+	}
+	return &CorruptError{File: s.newest().path, Position: s.end.pos, Cursor: Cursor{s.generation(), s.end.off},
+		Err: fmt.Errorf("frames up to %v were durable: %w", m, err)}
+}
+
+// cut keeps the bytes after the end aside and truncates the newest segment (step 5).
+func (s *shardScan) cut(r *ShardRecovery) error {
+	if s.size == s.end.pos {
+		return nil
+	}
+	seg := s.newest()
+	r.CutBytes, r.CutFrames = s.size-s.end.pos, s.read-min(s.read, s.end.off)
+	r.Reason = s.reason.Error()
+	f, err := s.fs.OpenReadWrite(seg.path)
+	if err != nil {
+		return err
+	}
+	err = s.cutFile(f, r)
+	return errors.Join(err, f.Close())
+}
+
+func (s *shardScan) cutFile(f vfs.File, r *ShardRecovery) error {
+	seg := s.newest()
+	dir := path.Join(s.dir, "cut")
+	name := path.Join(dir, fmt.Sprintf("%020d-%d", seg.number, s.end.pos))
+	kept, err := keepAside(s.fs, f, s.end.pos, s.size, s.dir, dir, name)
+	if err != nil {
+		return fmt.Errorf("log: keeping the cut tail of %s: %w", seg.path, err)
+	}
+	if kept {
+		r.CutFile = name
+	}
+	// A cut below the mark (a group that is not whole on other shards) must not look like damage when
+	// recovery starts again after a crash.
+	if m := s.mark.cursor; m.Generation == s.generation() && m.Offset > s.end.off {
+		if err := lowerMark(s.fs, s.dir); err != nil {
+			return err
+		}
+	}
+	if err := f.Truncate(s.end.pos); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	seg.end.Store(s.end.pos)
+	s.size = s.end.pos
+	return nil
+}
+
+// keepAside copies the bytes [from, to) of f into a file of its own, durably, without the zeros at
+// the end. It reports whether there was anything but zeros.
+func keepAside(fsys vfs.FS, f vfs.File, from, to int64, parent, dir, name string) (bool, error) {
+	buf := *buffers.Get().(*[]byte)
+	defer buffers.Put(&buf)
+	to, err := trimZeros(f, from, to, buf)
+	if err != nil || to == from {
+		return false, err
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return false, err
+	}
+	if err := removeIfThere(fsys, name); err != nil {
+		return false, err
+	}
+	out, err := fsys.Create(name)
+	if err != nil {
+		return false, err
+	}
+	for at := from; at < to && err == nil; {
+		n := min(int64(len(buf)), to-at)
+		if err = readFull(f, buf[:n], at); err == nil {
+			_, err = out.WriteAt(buf[:n], at-from)
+		}
+		at += n
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = errors.Join(fsys.SyncDir(dir), fsys.SyncDir(parent))
+	}
+	return true, err
+}
+
+// trimZeros returns the end of the last byte in [from, to) that is not zero, or from.
+func trimZeros(f vfs.File, from, to int64, buf []byte) (int64, error) {
+	for to > from {
+		n := min(int64(len(buf)), to-from)
+		b := buf[:n]
+		if err := readFull(f, b, to-n); err != nil {
+			return 0, err
+		}
+		for i := len(b); i > 0; i-- {
+			if b[i-1] != 0 {
+				return to - n + int64(i), nil
+			}
+		}
+		to -= n
+	}
+	return from, nil
+}
+
+func readFull(f vfs.File, b []byte, at int64) error {
+	n, err := f.ReadAt(b, at)
+	switch {
+	case n == len(b):
+		return nil
+	case err == io.EOF: //nolint:errorlint // io.ReaderAt says io.EOF
+		return io.ErrUnexpectedEOF
+	default:
+		return err
+	}
+}
+
+// isNew reports whether a directory without a manifest holds no data: at most what a crash while
+// it was being created leaves.
+func isNew(fsys vfs.FS, dir string) (bool, error) {
+	for i := range MaxShards {
+		shard := shardDir(dir, i)
+		names, err := fsys.ReadDir(shard)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		for _, name := range names {
+			fi, err := fsys.Stat(path.Join(shard, name))
+			if err != nil {
+				return false, err
+			}
+			if n, ok := segmentNumber(name); !ok || n != 1 || fi.Size() > headerBytes {
+				return false, nil
+			}
+		}
+	}
+	names, err := fsys.ReadDir(path.Join(dir, "snapshots"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return len(names) == 0, err
+}
