@@ -115,7 +115,34 @@ func startOnFreePort(dir string, command func(port int) *exec.Cmd) (*Server, err
 	return nil, last
 }
 
+// LaunchKevy starts kevy on dir and does not wait until it answers: for tests that kill it while it
+// starts.
+func LaunchKevy(dir string, flags ...string) (*Server, error) {
+	bin, err := Kevy()
+	if err != nil {
+		return nil, err
+	}
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"serve", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}
+	return launch(dir, port, exec.Command(bin, append(args, flags...)...))
+}
+
 func start(dir string, port int, cmd *exec.Cmd) (*Server, error) {
+	s, err := launch(dir, port, cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.waitReady(); err != nil {
+		_ = s.Kill()
+		return nil, err
+	}
+	return s, nil
+}
+
+func launch(dir string, port int, cmd *exec.Cmd) (*Server, error) {
 	s := &Server{
 		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		Port: port,
@@ -133,10 +160,6 @@ func start(dir string, port int, cmd *exec.Cmd) (*Server, error) {
 		s.err = cmd.Wait()
 		close(s.done)
 	}()
-	if err := s.waitReady(); err != nil {
-		_ = s.Kill()
-		return nil, err
-	}
 	return s, nil
 }
 

@@ -1,0 +1,350 @@
+package killloop
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/proc"
+	"github.com/kevydb/kevy/internal/testkit/wire"
+)
+
+var (
+	roundsFlag = flag.Int("kill.rounds", defaultRounds(), "rounds for each appendfsync policy")
+	seedFlag   = flag.Uint64("kill.seed", 0, "seed of the moments (0: a new one)")
+)
+
+func defaultRounds() int {
+	if n, err := strconv.Atoi(os.Getenv("KILL_ROUNDS")); err == nil {
+		return n
+	}
+	return 5
+}
+
+func TestMain(m *testing.M) { os.Exit(proc.Main(m)) }
+
+const (
+	numShards  = 4
+	numWorkers = 4
+)
+
+// loop is one data directory over many rounds.
+type loop struct {
+	t      *testing.T
+	rng    *rand.Rand
+	dir    string
+	policy string
+
+	srv     *proc.Server
+	conn    *wire.Conn
+	info    [numShards]shardInfo // at the start of the round
+	settled map[string]string    // what earlier rounds left
+}
+
+func TestKillLoop(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64() >> 1
+	}
+	for i, policy := range []string{"always", "everysec", "no"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Logf("seed %d (repeat with -kill.seed %d), %d rounds", seed, seed, *roundsFlag)
+			l := &loop{
+				t:       t,
+				rng:     rand.New(rand.NewPCG(seed, uint64(i))),
+				dir:     filepath.Join(t.TempDir(), "data"),
+				policy:  policy,
+				settled: map[string]string{},
+			}
+			l.start()
+			for r := range *roundsFlag {
+				l.round(r)
+				if t.Failed() {
+					t.Logf("log of the server:\n%s", l.srv.Log())
+					break
+				}
+			}
+			l.conn.Close()
+			if err := l.srv.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func (l *loop) flags() []string {
+	return []string{"--shards", strconv.Itoa(numShards), "--appendfsync", l.policy}
+}
+
+// start starts the server and notes where its shards are.
+func (l *loop) start() {
+	l.t.Helper()
+	srv, err := proc.StartKevy(l.dir, l.flags()...)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = srv.Kill() })
+	c, err := srv.Dial()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.srv, l.conn = srv, c
+	for i := range l.info {
+		if l.info[i], err = feedInfo(c, i); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// round loads the server, ends it and checks what the next start finds. Every fifth end is a clean
+// one.
+func (l *loop) round(r int) {
+	before := l.info
+	workers, seen := l.load(r, r%5 == 4)
+	if r%5 == 4 {
+		l.cleanRestart()
+	} else {
+		l.crashRestart(before, seen)
+	}
+	if l.t.Failed() {
+		return
+	}
+	l.verify(r, workers)
+	if l.rng.IntN(8) == 0 {
+		l.flush()
+	}
+}
+
+// load runs workers and followers; then it kills the server, unless clean is wanted.
+func (l *loop) load(r int, clean bool) (workers []*worker, seen [numShards]*follower) {
+	l.t.Helper()
+	var working, following sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range seen {
+		f, err := follow(l.srv.Addr, i, l.info[i].cursor, &following)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		seen[i] = f
+	}
+	for i := range numWorkers {
+		w, err := newWorker(l.srv.Addr, fmt.Sprintf("w%d:%d:", r, i))
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		workers = append(workers, w)
+		working.Add(1)
+		go w.run(stop, &working)
+	}
+	l.wait()
+	if clean {
+		close(stop)
+		working.Wait()
+		return workers, seen // the followers end with the server
+	}
+	if err := l.srv.Kill(); err != nil {
+		l.t.Fatal(err)
+	}
+	close(stop)
+	working.Wait()
+	following.Wait()
+	for _, f := range seen {
+		if f.err != nil {
+			l.t.Errorf("round %d: follower: %v", r, f.err)
+		}
+	}
+	return workers, seen
+}
+
+// wait passes a random time; in a third of the rounds a snapshot is under way at its end.
+func (l *loop) wait() {
+	first := time.Duration(10+l.rng.IntN(300)) * time.Millisecond
+	time.Sleep(first)
+	if l.rng.IntN(3) == 0 {
+		if _, err := l.conn.Must("BGSAVE"); err != nil {
+			l.t.Error(err)
+		}
+		time.Sleep(time.Duration(l.rng.IntN(60)) * time.Millisecond)
+	}
+}
+
+// crashRestart starts the killed server again, sometimes after killing it once more while it starts.
+func (l *loop) crashRestart(before [numShards]shardInfo, seen [numShards]*follower) {
+	l.conn.Close()
+	for l.rng.IntN(4) == 0 {
+		s, err := proc.LaunchKevy(l.dir, l.flags()...)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		time.Sleep(time.Duration(1+l.rng.IntN(120)) * time.Millisecond)
+		if err := s.Kill(); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	l.start()
+	for i, now := range l.info {
+		if err := checkBump(before[i], now, seen[i].seen); err != nil {
+			l.t.Errorf("shard %d: %v\nbefore %+v\nnow %+v", i, err, before[i], now)
+		}
+	}
+}
+
+// checkBump wants a new generation at offset 0 whose lineage leads back to the killed one, not
+// before what a consumer had seen of it.
+func checkBump(before, now shardInfo, seen cursor) error {
+	switch {
+	case now.gen <= before.gen:
+		return fmt.Errorf("generation went from %d to %d", before.gen, now.gen)
+	case now.off != 0:
+		return fmt.Errorf("the new generation begins at offset %d", now.off)
+	case seen.gen != before.gen:
+		return fmt.Errorf("the follower was in generation %d, not %d", seen.gen, before.gen)
+	}
+	for gen := now.gen; ; {
+		i := slices.IndexFunc(now.lineage, func(g generation) bool { return g.gen == gen })
+		if i < 0 {
+			return fmt.Errorf("the lineage does not name generation %d", gen)
+		}
+		g := now.lineage[i]
+		if g.cause != "crash" {
+			return fmt.Errorf("generation %d has cause %q", g.gen, g.cause)
+		}
+		if g.parent == before.gen {
+			if g.parentOff < seen.off {
+				return fmt.Errorf("forked off at %d, but a consumer had read up to %d", g.parentOff, seen.off)
+			}
+			return nil
+		}
+		if g.parentOff != 0 {
+			return fmt.Errorf("generation %d, killed while it started, ends at %d", g.parent, g.parentOff)
+		}
+		gen = g.parent
+	}
+}
+
+// cleanRestart stops the server and wants the same cursors and frames of the next one.
+func (l *loop) cleanRestart() {
+	var tails [numShards]cursor
+	var frames [numShards][]string
+	for i := range tails {
+		tails[i], frames[i] = l.recent(i)
+	}
+	l.conn.Close()
+	if err := l.srv.Stop(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.start()
+	for i := range tails {
+		tail, again := l.recent(i)
+		if tail != tails[i] {
+			l.t.Errorf("shard %d: cursor %v before a clean stop, %v after it", i, tails[i], tail)
+		}
+		if !slices.Equal(frames[i], again) {
+			l.t.Errorf("shard %d: other frames after a clean stop: %d and %d", i, len(frames[i]), len(again))
+		}
+	}
+}
+
+// recent returns a shard's tail and its newest frames.
+func (l *loop) recent(shard int) (cursor, []string) {
+	l.t.Helper()
+	info, err := feedInfo(l.conn, shard)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	tail, err := feedTail(l.conn, shard)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	from := cursor{tail.gen, max(info.base, tail.off-500)}
+	frames, _, err := feedRead(l.conn, shard, from, "COUNT", "4096")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return tail, frames
+}
+
+// verify checks the workers' keys and everything that earlier rounds left, and that there is
+// nothing else.
+func (l *loop) verify(r int, workers []*worker) {
+	l.t.Helper()
+	for _, w := range workers {
+		if w.err != nil {
+			l.t.Errorf("round %d: %s: %v", r, w.prefix, w.err)
+		}
+		vals := l.read(w.keys())
+		err := w.verify(func(k string) (string, bool) { v, ok := vals[k]; return v, ok })
+		if err != nil {
+			l.t.Errorf("round %d, %s: %s: %v", r, l.policy, w.prefix, err)
+		}
+		for k, v := range vals {
+			l.settled[k] = v
+		}
+	}
+	l.verifySettled(r)
+}
+
+func (l *loop) verifySettled(r int) {
+	l.t.Helper()
+	keys := make([]string, 0, len(l.settled))
+	for k := range l.settled {
+		keys = append(keys, k)
+	}
+	now := l.read(keys)
+	for k, v := range l.settled {
+		if got, ok := now[k]; got != v || !ok {
+			l.t.Errorf("round %d: %s held %.40q, now %.40q (exists: %v)", r, k, v, got, ok)
+		}
+	}
+	if n, _ := l.must("DBSIZE").Int(); int(n) != len(l.settled) {
+		l.t.Errorf("round %d: %d keys, expected %d", r, n, len(l.settled))
+	}
+}
+
+// read returns the values of those keys that exist.
+func (l *loop) read(keys []string) map[string]string {
+	l.t.Helper()
+	vals := map[string]string{}
+	for part := range slices.Chunk(keys, 500) {
+		r := l.must(append([]string{"MGET"}, part...)...)
+		for i := range r.Elems {
+			if !r.Elems[i].Null {
+				vals[part[i]] = r.Elems[i].Text()
+			}
+		}
+	}
+	return vals
+}
+
+// flush empties the server; what earlier rounds left must not come back.
+func (l *loop) flush() {
+	l.t.Helper()
+	l.must("FLUSHALL")
+	clear(l.settled)
+	for i := range l.info {
+		info, err := feedInfo(l.conn, i)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if info.gen <= l.info[i].gen || info.off != 0 {
+			l.t.Errorf("shard %d: FLUSHALL at %v led to %v", i, l.info[i].cursor, info.cursor)
+		}
+		l.info[i] = info
+	}
+}
+
+func (l *loop) must(args ...string) *wire.Reply {
+	l.t.Helper()
+	r, err := l.conn.Must(args...)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return &r
+}
