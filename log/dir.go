@@ -337,6 +337,11 @@ func create(o *Options) (*manifest, error) {
 			shard: i, number: 1, generation: newGeneration(o.Now(), o.Rand(), 0),
 			cause: CauseCreate, createdMS: o.Now(),
 		}
+		if o.RestoredFrom != nil {
+			c := o.RestoredFrom[i]
+			h.cause, h.parent, h.parentOff = CauseRestore, c.Generation, c.Offset
+			h.generation = newGeneration(o.Now(), o.Rand(), c.Generation)
+		}
 		next, err := createSegment(o.FS, dir, h, headerBytes)
 		if err != nil {
 			return nil, err

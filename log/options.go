@@ -22,6 +22,11 @@ type Options struct {
 	Shards   int    // used when the directory is created; 0: 1; at most MaxShards
 	HashSeed uint64 // used when the directory is created; 0: random
 
+	// RestoredFrom, used when the directory is created, has a cursor for each shard: the state that
+	// will be put here is that of another directory there. The first generation then has the cause
+	// restore, and the cursor as its parent.
+	RestoredFrom []Cursor
+
 	SegmentBytes int64 // a segment is rolled when it is this long; 0: 64 MiB
 	Window       int64 // bytes the feed serves behind the tail, per shard; 0: 64 MiB
 	ServeAll     bool  // the feed serves everything of the current generation that is on disk
@@ -65,6 +70,8 @@ func (o *Options) validate() error {
 		return errors.New("log: Options.Dir is empty")
 	case o.Shards < 1 || o.Shards > MaxShards:
 		return fmt.Errorf("log: Options.Shards is %d, want 1..%d", o.Shards, MaxShards)
+	case o.RestoredFrom != nil && len(o.RestoredFrom) != o.Shards:
+		return fmt.Errorf("log: Options.RestoredFrom has %d cursors for %d shards", len(o.RestoredFrom), o.Shards)
 	case o.SegmentBytes < headerBytes:
 		return fmt.Errorf("log: Options.SegmentBytes is %d, want at least %d", o.SegmentBytes, headerBytes)
 	case o.Window < 1:

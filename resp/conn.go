@@ -98,6 +98,10 @@ func (c *Conn) Created() time.Time { return c.created }
 // LastActive returns the time input last arrived.
 func (c *Conn) LastActive() time.Time { return time.Unix(0, c.active) }
 
+// LoopData returns where the handler may keep what the connections of one loop share: calls of the
+// Handler for connections with the same LoopData never overlap.
+func (c *Conn) LoopData() *any { return &c.t.data }
+
 // SetAuthenticated says whether requests of full size are allowed. A new connection is authenticated.
 func (c *Conn) SetAuthenticated(ok bool) { c.rd.SetAuthenticated(ok) }
 

@@ -39,9 +39,8 @@ type routine struct {
 	mu      sync.Mutex
 	input   sync.Cond // the reader may go on
 	output  sync.Cond // the writer has something to do
-	sending int       // bytes the writer has in its hands
-	more    bool      // c asked for another turn
 	tasking bool      // guarded by mb.mu: a goroutine for tasks is on its way
+	timed   bool      // owned by the reading goroutine: a read deadline is set
 }
 
 // accept implements backend.
@@ -107,12 +106,12 @@ func (r *routine) on(fn func()) {
 	fn()
 	for {
 		r.tasks()
-		if r.more {
-			r.more = false
+		if r.c.state&(queued|closed) == queued {
+			r.c.state &^= queued
 			r.execute(r.c)
 		}
 		r.finish()
-		if r.c.state&closed != 0 || !r.more && !r.mb.waiting.Load() {
+		if r.c.state&closed != 0 || r.c.state&queued == 0 && !r.mb.waiting.Load() {
 			break
 		}
 	}
@@ -131,7 +130,7 @@ func (r *routine) read() {
 		r.deadline()
 		n, err := r.nc.Read(buf)
 		r.on(func() { r.arrived(buf[:n], err) })
-		if err != nil {
+		if err != nil && !isTimeout(err) {
 			return
 		}
 		if n == len(buf) && n < readBuffer {
@@ -144,16 +143,28 @@ func (r *routine) read() {
 func (r *routine) mayRead() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.c.state&(closed|closing) == 0 && r.c.state&stopped != 0 && r.c.rd.Buffered() > readAhead {
+	c := r.c
+	for c.state&(closed|closing) == 0 && c.state&stopped != 0 && c.rd.Buffered() > readAhead {
 		r.input.Wait()
 	}
-	return r.c.state&(closed|closing) == 0 && !r.draining
+	return c.state&(closed|closing) == 0 && !r.draining
 }
 
+// deadline makes a read return when it is time to look whether the connection is idle.
 func (r *routine) deadline() {
+	var at time.Time
 	if idle := time.Duration(r.srv.idle.Load()); idle > 0 {
-		r.nc.SetReadDeadline(time.Now().Add(idle))
+		at = time.Now().Add(idle)
 	}
+	if !at.IsZero() || r.timed {
+		r.timed = !at.IsZero()
+		r.nc.SetReadDeadline(at)
+	}
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
 }
 
 // arrived takes the result of a read. On the loop.
@@ -167,17 +178,13 @@ func (r *routine) arrived(p []byte, err error) {
 		c.active = r.now
 		c.rd.Feed(p)
 		r.execute(c)
-		for r.more && c.state&stopped == 0 {
-			r.more = false
-			r.finish()
-			r.execute(c)
-		}
 	}
-	var ne net.Error
 	switch {
 	case err == nil:
-	case errors.As(err, &ne) && ne.Timeout():
-		r.close(c, ErrIdle)
+	case isTimeout(err):
+		if idle := r.srv.idle.Load(); idle > 0 && r.now-c.active >= idle && c.state&(parked|held|idleExempt) == 0 {
+			r.close(c, ErrIdle)
+		}
 	case errors.Is(err, io.EOF):
 		r.hangup(c)
 	default:
@@ -251,16 +258,26 @@ func (r *routine) flush(c *Conn) {
 }
 
 // again implements transport.
-func (r *routine) again(*Conn) { r.more = true }
+func (r *routine) again(c *Conn) { c.state |= queued }
 
 // drop implements transport.
-func (r *routine) drop(*Conn) {
-	go r.nc.Close() // TLS says goodbye first, which may take its time
+func (r *routine) drop(c *Conn) {
+	go hangUp(r.nc, isProtocolError(c.reason) && c.state&ended == 0)
 	r.output.Signal()
 	r.input.Signal()
 	r.b.mu.Lock()
 	delete(r.b.all, r)
 	r.b.mu.Unlock()
+}
+
+// hangUp closes nc; TLS says goodbye first, which may take its time. To linger, see loop.lingers.
+func hangUp(nc net.Conn, linger bool) {
+	defer nc.Close()
+	half, ok := nc.(interface{ CloseWrite() error })
+	if linger && ok && half.CloseWrite() == nil {
+		nc.SetReadDeadline(time.Now().Add(lingerTime))
+		io.CopyN(io.Discard, nc, lingerBytes)
+	}
 }
 
 // each implements backend.

@@ -61,6 +61,11 @@ type ProtocolError struct{ msg string }
 // Error returns "Protocol error: ...".
 func (e *ProtocolError) Error() string { return "Protocol error: " + e.msg }
 
+func isProtocolError(err error) bool {
+	var pe *ProtocolError
+	return errors.As(err, &pe)
+}
+
 // The protocol errors of Redis.
 var (
 	errBigCount     = &ProtocolError{"too big mbulk count string"}

@@ -1,24 +1,19 @@
 package resp
 
 import (
-	"errors"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	lingerTime  = 2 * time.Second // at most, for the client to read the reason
-	lingerLimit = 1 << 10         // sockets at a time
-)
+// lingerLimit is the most lingering sockets at a time.
+const lingerLimit = 1 << 10
 
 // lingers decides whether the socket of a connection that broke the protocol stays open for a while. Closed
 // with unread input it would be reset, and some clients then lose the reply that says why. Our
 // side is shut down, and input is thrown away until the client hangs up or its time is over.
 func (l *loop) lingers(c *Conn) bool {
-	var pe *ProtocolError
-	if !errors.As(c.reason, &pe) || c.state&(ended|hungup) != 0 || c.kill.Load() ||
+	if !isProtocolError(c.reason) || c.state&(ended|hungup) != 0 || c.kill.Load() ||
 		len(l.linger) >= lingerLimit || l.draining {
 		return false
 	}

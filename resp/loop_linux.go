@@ -72,11 +72,11 @@ func (l *loop) run() {
 	for {
 		n := l.wait()
 		l.now = time.Now().UnixNano()
-		for i := range n {
-			l.event(&l.events[i])
-		}
 		if len(l.work) > 0 {
 			l.doWork()
+		}
+		for i := range n {
+			l.event(&l.events[i])
 		}
 		if l.mb.waiting.Load() {
 			l.tasks()

@@ -150,12 +150,12 @@ func (r *Reader) release() {
 // then fills its buffer exactly.
 func (r *Reader) reserve(n int) {
 	have := r.Buffered()
-	if r.own && cap(r.buf)-len(r.buf) >= n {
-		return
+	want, size := max(n, growStep/4), have+max(n, growStep, have)
+	if end := r.req.end(); end >= have+n {
+		want, size = min(want, end-have), min(size, end)
 	}
-	size := have + max(n, growStep, have)
-	if end := r.req.end(); end > have && end >= have+n {
-		size = min(size, end)
+	if r.own && cap(r.buf)-len(r.buf) >= want {
+		return
 	}
 	if r.own && r.pos >= have && cap(r.buf) >= size {
 		copy(r.buf[:have], r.buf[r.pos:])

@@ -3,6 +3,7 @@ package resp
 import (
 	"io"
 	"runtime/debug"
+	"time"
 )
 
 // What one connection may do in one turn before others have theirs.
@@ -11,11 +12,18 @@ const (
 	turnReplies  = 64 << 10 // bytes of replies
 )
 
+// How long the socket of a client that broke the protocol stays open, for the client to read the reason, and how
+// much of its input is thrown away meanwhile.
+const (
+	lingerTime  = 2 * time.Second
+	lingerBytes = 64 << 20
+)
+
 // transport moves a connection's bytes. Its methods are called on the loop.
 type transport interface {
 	// flush sends W.Buf and queued output as far as it goes without waiting, and arranges for the rest.
 	flush(c *Conn)
-	// again asks for another turn for c: it has input left or may read.
+	// again sets c's state queued and gives it another turn: it has input left or may read.
 	again(c *Conn)
 	// drop closes the socket. Nothing of c is used afterwards.
 	drop(c *Conn)
@@ -38,6 +46,7 @@ type turn struct {
 	hint     int   // size of recent outputs: what the next one begins with
 	now      int64 // unix nanoseconds at the begin of the turn
 	draining bool  // the server shuts down: no further command runs
+	data     any   // the handler's, see Conn.LoopData
 }
 
 // post hands a task to the loop. Any goroutine.
@@ -108,7 +117,7 @@ func (t *turn) commands(c *Conn) (more bool) {
 
 // refuse ends a connection whose input breaks the protocol or a limit, after the replies of what came before.
 func (t *turn) refuse(c *Conn, err error) {
-	if _, ok := err.(*ProtocolError); ok {
+	if isProtocolError(err) {
 		c.W.Error("ERR " + err.Error())
 	}
 	t.srv.cfg.Logger.Debug("closing client", "id", c.id, "addr", c.remote, "error", err)
@@ -126,7 +135,7 @@ func (t *turn) panicked(c *Conn, mark int, p any) {
 	c.W.Buf = c.W.Buf[:min(mark, len(c.W.Buf))]
 	c.W.Error("ERR internal error")
 	c.reason = ErrPanic
-	c.state = c.state&^(parked|running) | closing
+	c.state = c.state&^(parked|running|held) | closing
 }
 
 // call runs fn for c, which must be touched.
@@ -177,10 +186,8 @@ func (t *turn) task(k task) {
 		t.proceed(c)
 	case taskRelease:
 		c.state &^= held
+		t.tr.again(c)
 		t.send(c)
-		if c.state&closed == 0 {
-			t.tr.again(c)
-		}
 	}
 }
 
@@ -250,7 +257,7 @@ func (t *turn) settle(c *Conn) {
 	case c.state&closing != 0:
 		t.close(c, c.reason)
 	case c.state&parked != 0:
-		if c.state&ended != 0 && c.state&running == 0 {
+		if c.state&(ended|hungup) != 0 && c.state&running == 0 {
 			t.close(c, io.EOF)
 		} else if t.draining && c.state&running == 0 {
 			t.close(c, ErrShutdown)

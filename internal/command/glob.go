@@ -70,11 +70,11 @@ func matchClass(pattern []byte, p int, b byte) (next int, ok bool) {
 			p++
 			match = match || pattern[p] == b
 		case p+2 < len(pattern) && pattern[p+1] == '-':
-			low, high := pattern[p], pattern[p+2]
+			low, high := int8(pattern[p]), int8(pattern[p+2]) // char is signed in Redis
 			if low > high {
 				low, high = high, low
 			}
-			match = match || (b >= low && b <= high)
+			match = match || (int8(b) >= low && int8(b) <= high)
 			p += 2
 		default:
 			match = match || pattern[p] == b

@@ -114,3 +114,67 @@ func TestOracleRandom(t *testing.T) {
 		}
 	}
 }
+
+// TestOracleGlob compares KEYS and SCAN MATCH over random patterns.
+func TestOracleGlob(t *testing.T) {
+	o := startOracle(t)
+	h := newHarness(t, 2)
+	r := rand.New(rand.NewPCG(3, 4))
+	draw := func(alphabet string, most int) string {
+		b := make([]byte, r.IntN(most+1))
+		for i := range b {
+			b[i] = alphabet[r.IntN(len(alphabet))]
+		}
+		return string(b)
+	}
+	for range 300 {
+		args := words("SET", draw("ab-]^[x\\*\xff\x80", 5), "1")
+		h.exec(args)
+		o.run(t, args)
+	}
+	for range 4000 {
+		pattern := draw("aab*?[[]^-\\x\xff", 8)
+		args := words("KEYS", pattern)
+		if r.IntN(2) == 0 {
+			args = words("SCAN", "0", "COUNT", "100000", "MATCH", pattern)
+		}
+		if got, want := sortReply(h.exec(args)), sortReply(o.run(t, args)); got != want {
+			t.Fatalf("%q\n got  %.500q\n want %.500q", args, got, want)
+		}
+	}
+}
+
+// TestOracleFloat compares sums of random decimals, digit by digit.
+func TestOracleFloat(t *testing.T) {
+	o := startOracle(t)
+	h := newHarness(t, 1)
+	r := rand.New(rand.NewPCG(5, 6))
+	decimal := func() string {
+		digits := make([]byte, 1+r.IntN(1+r.IntN(30)))
+		for i := range digits {
+			digits[i] = '0' + byte(r.IntN(10))
+		}
+		s := string(digits)
+		if i := r.IntN(len(s) + 1); r.IntN(4) > 0 {
+			s = s[:i] + "." + s[i:]
+		}
+		if r.IntN(4) == 0 {
+			s += "e" + strconv.Itoa(r.IntN(40)-20)
+		}
+		if r.IntN(2) == 0 {
+			s = "-" + s
+		}
+		return s
+	}
+	for i := range 20_000 {
+		if i%7 == 0 {
+			args := words("SET", "f", decimal())
+			h.exec(args)
+			o.run(t, args)
+		}
+		args := words("INCRBYFLOAT", "f", decimal())
+		if got, want := h.exec(args), o.run(t, args); got != want {
+			t.Fatalf("%q\n got  %q\n want %q", args, got, want)
+		}
+	}
+}

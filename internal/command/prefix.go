@@ -32,5 +32,8 @@ func planPrefixDigest(c *Ctx) {
 	}
 	c.W.Array(2)
 	c.W.Int(int64(keys))
-	c.W.BulkString(fmt.Sprintf("%016x", digest))
+	c.W.BulkString(FormatDigest(digest))
 }
+
+// FormatDigest spells the sum of shards' digests as PREFIX.DIGEST does.
+func FormatDigest(sum uint64) string { return fmt.Sprintf("%016x", sum) }

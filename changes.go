@@ -1,0 +1,159 @@
+package kevy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/kevydb/kevy/internal/feed"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+)
+
+var (
+	// ErrFeedDisabled is returned by the change feed of a store opened without WithFeed.
+	ErrFeedDisabled = errors.New("kevy: feed disabled: open the store with Config.WithFeed")
+	// ErrCursorAhead is returned for a cursor of the current generation beyond the newest change.
+	ErrCursorAhead = errors.New("kevy: feed cursor ahead of stream")
+)
+
+// ResyncError says that a cursor cannot be served any more: its generation is over (crash,
+// FLUSHALL, restore) or the changes after it have left the window. Rebuild from the keyspace, then go on
+// from (Generation, Tail). It mirrors FEEDRESYNC.
+type ResyncError struct {
+	Generation uint64
+	Tail       uint64
+}
+
+// Error implements error.
+func (e *ResyncError) Error() string {
+	return fmt.Sprintf("kevy: FEEDRESYNC %d %d: rebuild, then resume there", e.Generation, e.Tail)
+}
+
+// Change is one applied effect. The slices belong to the receiver.
+type Change struct {
+	Offset uint64   // of this change in its generation
+	Argv   [][]byte // the effect as a Redis command: verb and arguments
+	TimeMS int64    // unix ms, never decreasing
+	Cause  string   // "client", "expired", "evicted", "script", "restore"
+}
+
+// Batch is a run of changes.
+type Batch struct {
+	Changes []Change
+	Next    log.Cursor // where to resume
+}
+
+// FeedShards returns 1: an embedded store has one stream.
+func (s *Store) FeedShards() int { return s.e.Shards() }
+
+// ChangesTail returns the cursor of the next change: where a fresh consumer starts.
+func (s *Store) ChangesTail() (log.Cursor, error) {
+	if err := s.enter(); err != nil {
+		return log.Cursor{}, err
+	}
+	defer s.mu.RUnlock()
+	if !s.cfg.Feed {
+		return log.Cursor{}, ErrFeedDisabled
+	}
+	return s.e.Dir().Log(0).Tail(), nil
+}
+
+// ChangesSince returns up to limit changes (at least 1, at most 4096) from cursor on. With
+// prefixes, changes of single keys that start with none of them are left out; others are always
+// delivered. An empty batch means caught up. Errors: *ResyncError, ErrCursorAhead, ErrFeedDisabled.
+func (s *Store) ChangesSince(cursor log.Cursor, limit int, prefixes ...[]byte) (Batch, error) {
+	if err := s.enter(); err != nil {
+		return Batch{}, err
+	}
+	defer s.mu.RUnlock()
+	return s.changes(context.Background(), feed.Request{
+		Cursor: cursor, Count: min(max(limit, 1), 4096), Prefixes: prefixes, Block: -1,
+	})
+}
+
+// Follow yields the changes from cursor on and waits for new ones, until ctx ends, the loop breaks,
+// or an error, which it yields last. Remember Change.Offset+1 in the cursor's generation to go on
+// from there.
+func (s *Store) Follow(ctx context.Context, cursor log.Cursor, prefixes ...[]byte) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for {
+			b, err := s.wait(ctx, feed.Request{Cursor: cursor, Count: 256, Prefixes: prefixes, Block: 0})
+			if err != nil {
+				yield(Change{}, err)
+				return
+			}
+			for _, c := range b.Changes {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			cursor = b.Next
+		}
+	}
+}
+
+// wait is changes without keeping Close from ending it.
+func (s *Store) wait(ctx context.Context, req feed.Request) (Batch, error) {
+	if err := s.enter(); err != nil {
+		return Batch{}, err
+	}
+	s.mu.RUnlock()
+	b, err := s.changes(ctx, req)
+	if cerr := ctx.Err(); cerr != nil && err != nil {
+		return b, cerr
+	}
+	return b, err
+}
+
+func (s *Store) changes(ctx context.Context, req feed.Request) (Batch, error) {
+	c := collector{req: &req}
+	next, err := s.feed.Since(ctx, &req, &c)
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return Batch{}, publicError(err)
+	}
+	return Batch{Changes: c.changes, Next: next}, nil
+}
+
+func publicError(err error) error {
+	var resync *log.ResyncError
+	switch {
+	case errors.As(err, &resync):
+		return &ResyncError{Generation: resync.Generation, Tail: resync.Tail}
+	case errors.Is(err, log.ErrAhead):
+		return ErrCursorAhead
+	case errors.Is(err, feed.ErrDisabled):
+		return ErrFeedDisabled
+	case errors.Is(err, log.ErrClosed):
+		return ErrClosed
+	}
+	return err
+}
+
+// collector copies matching frames.
+type collector struct {
+	req     *feed.Request
+	changes []Change
+	err     error
+}
+
+// Add implements feed.Sink.
+func (c *collector) Add(f *log.Frame) (full bool) {
+	if !c.req.Matches(f) {
+		return false
+	}
+	argv, err := effect.DecodeArgv(append([]byte(nil), f.Payload...), nil)
+	if err != nil {
+		c.err = err
+		return true
+	}
+	c.changes = append(c.changes, Change{Offset: f.Cursor.Offset, Argv: argv, TimeMS: f.TimeMS, Cause: f.Cause.String()})
+	return len(c.changes) >= c.req.Count
+}
+
+// Frames implements feed.Sink.
+func (c *collector) Frames() int { return len(c.changes) }

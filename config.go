@@ -1,0 +1,82 @@
+package kevy
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+)
+
+// Limits of the feed window in bytes.
+const (
+	DefaultFeedWindow = 64 << 20
+	MaxFeedWindow     = 1 << 30
+)
+
+// Config says how a Store is opened. Start from DefaultConfig; the With methods return changed
+// copies.
+type Config struct {
+	// Dir is the data directory. Empty: the store lives in memory and ends with Close; the log is
+	// still its primary structure.
+	Dir string
+	// Feed enables ChangesTail, ChangesSince and Follow.
+	Feed bool
+	// FeedWindow is how many bytes of changes back from the newest can be read; 0 means
+	// DefaultFeedWindow.
+	FeedWindow int64
+	// Fsync is log.Always, log.EverySec (default) or log.No: when a write is acknowledged.
+	Fsync log.Policy
+	// Now is the clock in unix ms; nil means the system's.
+	Now func() int64
+	// Logger takes warnings; nil discards them.
+	Logger *slog.Logger
+
+	fs vfs.FS // tests only
+}
+
+// DefaultConfig is a store in memory, without the feed.
+func DefaultConfig() Config { return Config{Fsync: log.EverySec} }
+
+// WithDir keeps the store in a directory, created if needed.
+func (c Config) WithDir(dir string) Config { c.Dir = dir; return c }
+
+// WithFeed enables the change feed with a window of the given bytes; 0 means DefaultFeedWindow.
+func (c Config) WithFeed(window int64) Config { c.Feed, c.FeedWindow = true, window; return c }
+
+// WithFsync sets when a write is acknowledged.
+func (c Config) WithFsync(p log.Policy) Config { c.Fsync = p; return c }
+
+// WithLogger sets the logger.
+func (c Config) WithLogger(l *slog.Logger) Config { c.Logger = l; return c }
+
+// Validate names the field that cannot be as it is.
+func (c Config) Validate() error {
+	if c.FeedWindow < 0 || c.FeedWindow > MaxFeedWindow {
+		return fmt.Errorf("kevy: FeedWindow = %d: must be 0 to %d bytes", c.FeedWindow, MaxFeedWindow)
+	}
+	switch c.Fsync {
+	case log.Always, log.EverySec, log.No:
+		return nil
+	}
+	return errors.New("kevy: Fsync must be log.Always, log.EverySec or log.No")
+}
+
+func (c Config) options() engine.Options {
+	o := engine.Options{
+		Now:    c.Now,
+		Logger: c.Logger,
+		Log: log.Options{
+			FS: c.fs, Dir: filepath.ToSlash(c.Dir), Shards: 1, Window: c.FeedWindow, Policy: c.Fsync,
+		},
+	}
+	if c.Dir == "" {
+		o.Log.FS, o.Log.Dir, o.Log.Ephemeral = vfs.NewMem(), "mem", true
+	} else if o.Log.FS == nil {
+		o.Log.FS = vfs.OS()
+	}
+	return o
+}

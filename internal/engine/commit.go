@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+)
+
+// commit logs the planned effects as one group and folds them. On an error nothing has changed.
+// REQUIRES: the locks of all shards concerned are held (of every shard for command.AllShards).
+func (e *Engine) commit(planned []command.Planned, now int64, cause log.FrameCause, t *Ticket) error {
+	if flush := planned[len(planned)-1].Effect.Op == effect.FlushAll; flush {
+		return e.commitFlush(planned, now, cause, t)
+	}
+	mask, size := e.extent(planned)
+	if err := e.admit(mask, size); err != nil {
+		return err
+	}
+	e.append(planned, mask, now, cause, true)
+	e.noteWrite(mask, t)
+	return nil
+}
+
+// noteWrite makes the reply wait for the group just appended.
+func (e *Engine) noteWrite(mask uint64, t *Ticket) {
+	t.writes++
+	for m := mask; m != 0; m &= m - 1 {
+		t.note(e.shards[lowest(m)])
+	}
+	e.wakeExpirer(mask)
+}
+
+// extent returns the shards of the planned effects and a bound on their frames' bytes.
+func (e *Engine) extent(planned []command.Planned) (mask uint64, size int) {
+	for i := range planned {
+		p := &planned[i]
+		if p.Shard == command.AllShards {
+			mask = e.all()
+		} else {
+			mask |= 1 << p.Shard
+		}
+		size += log.Overhead
+		for _, a := range p.Effect.Args {
+			size += len(a) + 24
+		}
+	}
+	return mask, size
+}
+
+// admit asks the logs for room, before anything changes. One failed log refuses the writes of all:
+// a store that has lost part of its log takes no more writes.
+func (e *Engine) admit(mask uint64, size int) error {
+	if err := e.brokenErr(); err != nil {
+		return err
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		if err := e.shards[lowest(m)].log.Reserve(size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append appends the planned effects to the logs as one group and, unless they are folded already,
+// folds them. REQUIRES: admit succeeded for mask, the shards of the effects.
+func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause log.FrameCause, fold bool) {
+	var id uint64
+	if mask&(mask-1) != 0 {
+		id = e.txns.begin(mask)
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		e.shards[lowest(m)].log.Begin(now, cause, id, mask)
+	}
+	for i := range planned {
+		p := &planned[i]
+		if p.Shard != command.AllShards {
+			e.shards[p.Shard].apply(&p.Effect, fold)
+			continue
+		}
+		for m := mask; m != 0; m &= m - 1 {
+			e.shards[lowest(m)].apply(&p.Effect, fold)
+		}
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		e.shards[lowest(m)].log.End()
+	}
+	if id != 0 {
+		e.txns.finish(id)
+	}
+}
+
+// apply appends one frame to the open group and folds it. An effect that does not fold is a bug in
+// its planner: the process ends before the group can reach the file.
+func (sh *shard) apply(ef *effect.Effect, fold bool) {
+	sh.log.Append(ef)
+	if !fold {
+		return
+	}
+	if err := sh.fold(ef); err != nil {
+		crash(fmt.Errorf("engine: a planned effect does not fold: %s: %w", ef.Op, err))
+	}
+}
+
+// commitFlush logs FLUSHALL, with what the same command planned before it, as the last group of
+// every shard's generation, and begins a new one. REQUIRES: all shard locks are held.
+func (e *Engine) commitFlush(planned []command.Planned, now int64, cause log.FrameCause, t *Ticket) error {
+	_, size := e.extent(planned)
+	if err := e.admit(e.all(), size); err != nil {
+		return err
+	}
+	e.append(planned, e.all(), now, cause, true)
+	if err := e.newGeneration(log.CauseFlush); err != nil {
+		return err
+	}
+	e.noteWrite(e.all(), t)
+	return nil
+}
+
+// newGeneration begins a generation on every shard. REQUIRES: all shard locks are held.
+func (e *Engine) newGeneration(cause log.Cause) error {
+	if err := e.dir.NewGeneration(cause); err != nil {
+		e.markBroken(err)
+		return err
+	}
+	e.txns.settle()
+	return nil
+}

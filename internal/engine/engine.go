@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/state"
+)
+
+// Options configure an Engine. The zero value of each field is its default.
+type Options struct {
+	// Log names the directory and says how its logs behave; see log.Options.
+	Log log.Options
+	// Now is the clock in unix ms; nil means the system's.
+	Now func() int64
+	// Logger takes what operators should know; nil discards it.
+	Logger *slog.Logger
+}
+
+// Engine is an open data directory with the state folded from it. All exported methods are safe
+// for concurrent use unless they say otherwise.
+type Engine struct {
+	opt       Options
+	now       func() int64
+	logger    *slog.Logger
+	fs        vfs.FS
+	dir       *log.Dir
+	shards    []*shard
+	keyspaces []*state.Keyspace // by shard; element i is guarded by shard i's lock
+	txns      txns
+	policy    atomic.Int32
+
+	broken atomic.Pointer[error] // first failure of any log: no more writes
+
+	expirer         *expirer
+	nextExpiry      atomic.Int64 // when the expirer looks next, unix ms
+	activeExpiryOff atomic.Bool
+
+	checkpoint checkpointer
+	closeOnce  sync.Once
+}
+
+// Report says what Open found and did.
+type Report struct {
+	Log      *log.Recovery
+	Snapshot string // set the state was loaded from; empty if from the log alone
+	Keys     int
+	Frames   uint64 // frames folded
+	Took     time.Duration
+}
+
+// ErrClosed is returned by operations on a closed Engine.
+var ErrClosed = errors.New("engine: closed")
+
+// Open opens or creates the data directory, recovers its logs and folds them into keyspaces.
+// Errors name the file and what can be done.
+func Open(o Options) (*Engine, *Report, error) {
+	began := time.Now()
+	e := &Engine{opt: o, now: o.Now, logger: o.Logger}
+	if e.now == nil {
+		e.now = func() int64 { return time.Now().UnixMilli() }
+	}
+	if e.logger == nil {
+		e.logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Log.Shards > MaxShards {
+		return nil, nil, fmt.Errorf("engine: shards = %d: at most %d", o.Log.Shards, MaxShards)
+	}
+	o.Log.Now, o.Log.Logger = e.now, e.logger
+	if o.Log.FS == nil {
+		o.Log.FS = vfs.OS()
+	}
+	e.fs = o.Log.FS
+	dir, rec, err := log.Open(o.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.dir = dir
+	rep := &Report{Log: rec}
+	if err := e.start(rep); err != nil {
+		return nil, nil, errors.Join(err, dir.Close(false))
+	}
+	rep.Took = time.Since(began)
+	return e, rep, nil
+}
+
+func (e *Engine) start(rep *Report) error {
+	if n := e.dir.Shards(); n > MaxShards {
+		return fmt.Errorf("engine: the directory has %d shards: this version serves at most %d", n, MaxShards)
+	}
+	e.policy.Store(int32(e.opt.Log.Policy))
+	e.txns.e = e
+	e.txns.last.Store(e.dir.LastTxn())
+	e.txns.settled.Store(e.dir.LastTxn())
+	for i := range e.dir.Shards() {
+		e.shards = append(e.shards, &shard{id: i, log: e.dir.Log(i), hold: ^uint64(0)})
+	}
+	e.keyspaces = make([]*state.Keyspace, len(e.shards))
+	if err := e.load(rep); err != nil {
+		return err
+	}
+	e.checkpoint.init(e)
+	e.expirer = newExpirer(e)
+	e.nextExpiry.Store(0)
+	go e.expirer.run()
+	return nil
+}
+
+// Close stops the engine. clean keeps the cursors for the next Open: it flushes and syncs all
+// logs and marks the directory clean. REQUIRES: no other method runs or follows.
+func (e *Engine) Close(clean bool) (err error) {
+	e.closeOnce.Do(func() {
+		e.expirer.close()
+		e.checkpoint.close()
+		err = e.dir.Close(clean && e.brokenErr() == nil)
+		for _, ks := range e.keyspaces {
+			ks.Release()
+		}
+	})
+	return err
+}
+
+// NewCtx returns a context for Run and Exec. A Ctx is not safe for concurrent use.
+func (e *Engine) NewCtx() *command.Ctx {
+	return &command.Ctx{Shards: e.keyspaces, Seed: e.dir.HashSeed()}
+}
+
+// Policy returns when writes are acknowledged.
+func (e *Engine) Policy() log.Policy { return log.Policy(e.policy.Load()) }
+
+// SetPolicy changes when writes are acknowledged, from the next command on.
+func (e *Engine) SetPolicy(p log.Policy) {
+	e.policy.Store(int32(p))
+	for _, sh := range e.shards {
+		sh.log.SetPolicy(p)
+	}
+	if p == log.Always {
+		for _, sh := range e.shards {
+			sh.log.SyncThrough(sh.log.Appended())
+		}
+	}
+}
+
+// SetActiveExpire switches deletion at the deadline off and on (DEBUG SET-ACTIVE-EXPIRE); keys
+// past their deadline are hidden, and deleted when touched, all the same.
+func (e *Engine) SetActiveExpire(on bool) {
+	e.activeExpiryOff.Store(!on)
+	select {
+	case e.expirer.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Shards returns the number of shards.
+func (e *Engine) Shards() int { return len(e.shards) }
+
+// Seed returns the directory's hash seed.
+func (e *Engine) Seed() uint64 { return e.dir.HashSeed() }
+
+// Dir returns the open log directory.
+func (e *Engine) Dir() *log.Dir { return e.dir }
+
+// Now returns the engine's clock in unix ms.
+func (e *Engine) Now() int64 { return e.now() }
+
+func (e *Engine) all() uint64 { return 1<<len(e.shards) - 1 }
+
+func (e *Engine) shardOf(key []byte) int {
+	if len(e.shards) == 1 {
+		return 0
+	}
+	return command.ShardOfHash(state.Hash(e.dir.HashSeed(), key), len(e.shards))
+}
+
+func (e *Engine) brokenErr() error {
+	if p := e.broken.Load(); p != nil {
+		return *p
+	}
+	for _, sh := range e.shards {
+		if err := sh.log.Err(); err != nil {
+			e.markBroken(err)
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) markBroken(err error) {
+	if e.broken.CompareAndSwap(nil, &err) {
+		e.logger.Error("log failed: writes are refused from now on, reads go on", "error", err)
+	}
+}
+
+// Err returns why writes are refused, or nil.
+func (e *Engine) Err() error { return e.brokenErr() }
+
+// crash ends the process: the log is whole, the state is not. It is a variable only for tests.
+var crash = func(err error) {
+	fmt.Fprintln(os.Stderr, "kevy: fatal:", err)
+	panic(err)
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"bytes"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+)
+
+// Queued is a command of a transaction. Args are owned by the queue.
+type Queued struct {
+	Cmd  *command.Command
+	Args [][]byte
+}
+
+// Exec runs queue as one group: all locks are held throughout, one clock, all effects durable
+// together or not at all. It appends the whole EXEC reply to c.W: an array, a null array (and
+// returns false) if w is dirty, or an error if the log refused. local runs the rows without a
+// planner and appends their replies.
+//
+// A FLUSHALL in the queue ends a generation, so the group is cut there: what comes before and the
+// FLUSHALL is one group, the rest another.
+func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local func(*command.Ctx)) bool {
+	mask := e.execMask(c, queue)
+	locked := mask
+	if w != nil {
+		locked |= w.mask()
+	}
+	e.lock(locked)
+	defer e.unlock(locked)
+	c.Now = e.now()
+	if w != nil && w.dirtyAt(c.Now) {
+		c.W.NullArray()
+		return false
+	}
+	start := len(c.W.Buf)
+	c.W.Array(len(queue))
+	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t}
+	c.Pending = g.pending
+	defer func() { c.Pending = nil }()
+	localOK := func(c *command.Ctx) error {
+		local(c)
+		return nil
+	}
+	for i := range queue {
+		c.Cmd, c.Args = queue[i].Cmd, queue[i].Args
+		if err := g.run(c, localOK); err != nil {
+			e.refuse(c, start, err)
+			g.rollback()
+			return true
+		}
+	}
+	if err := g.commit(); err != nil {
+		e.refuse(c, start, err)
+		g.rollback()
+		return true
+	}
+	e.noteRead(mask, t)
+	return true
+}
+
+func (e *Engine) execMask(c *command.Ctx, queue []Queued) (mask uint64) {
+	for i := range queue {
+		c.Cmd, c.Args = queue[i].Cmd, queue[i].Args
+		mask |= e.maskOf(c)
+	}
+	return mask
+}
+
+// group is a run of commands whose effects become one group of frames. Each command's effects are
+// folded at once, so that the next command sees them; the frames are appended at commit, before
+// any lock is released. rollback folds the pre-images.
+type group struct {
+	e       *Engine
+	now     int64
+	cause   log.FrameCause
+	ticket  *Ticket
+	planned []command.Planned // own copies of the arguments
+	undo    []command.Planned
+}
+
+// pending counts the frames planned for a shard so far.
+func (g *group) pending(shard int) (n uint64) {
+	for i := range g.planned {
+		if g.planned[i].Shard == shard {
+			n++
+		}
+	}
+	return n
+}
+
+// run executes one command inside the group.
+func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
+	c.Reset()
+	c.Now = g.now
+	if c.Cmd.Plan == nil {
+		return local(c)
+	}
+	g.expire(c)
+	c.Cmd.Plan(c)
+	planned := c.Planned()
+	if len(planned) == 0 {
+		return nil
+	}
+	if planned[len(planned)-1].Effect.Op == effect.FlushAll {
+		return g.flushAll(planned)
+	}
+	if err := g.e.brokenErr(); err != nil {
+		return err
+	}
+	for i := range planned {
+		g.fold(&planned[i])
+	}
+	return nil
+}
+
+// expire folds a DEL for each of the command's keys that is due.
+func (g *group) expire(c *command.Ctx) {
+	for _, i := range command.KeyPositions(c.Cmd, c.Args, nil) {
+		key := c.Args[i]
+		s := g.e.shardOf(key)
+		entry, ok := g.e.shards[s].ks.Lookup(key)
+		if !ok {
+			continue
+		}
+		if ms, has := entry.Deadline(); has && ms <= g.now {
+			g.fold(&command.Planned{Shard: s, Effect: effect.Effect{Op: effect.Del, Args: [][]byte{key}}})
+			g.e.shards[s].expired++
+		}
+	}
+}
+
+// fold copies an effect into the group, keeps the pre-images of its keys and folds it.
+func (g *group) fold(p *command.Planned) {
+	sh := g.e.shards[p.Shard]
+	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect)}
+	own.Effect.EachKey(func(key []byte) { g.keep(sh, key) })
+	if err := sh.fold(&own.Effect); err != nil {
+		crash(err)
+	}
+	g.planned = append(g.planned, own)
+}
+
+// keep saves what makes key as it is now.
+func (g *group) keep(sh *shard, key []byte) {
+	// Undo runs backwards: first the key goes, then it is rebuilt.
+	if entry, ok := sh.ks.Lookup(key); ok {
+		at := len(g.undo)
+		sh.ks.Rebuild(entry, func(ef effect.Effect) {
+			g.undo = append(g.undo, command.Planned{Shard: sh.id, Effect: copyEffect(&ef)})
+		})
+		reverse(g.undo[at:])
+	}
+	g.undo = append(g.undo, command.Planned{
+		Shard:  sh.id,
+		Effect: effect.Effect{Op: effect.Del, Args: [][]byte{bytes.Clone(key)}},
+	})
+}
+
+func reverse(p []command.Planned) {
+	for i, j := 0, len(p)-1; i < j; i, j = i+1, j-1 {
+		p[i], p[j] = p[j], p[i]
+	}
+}
+
+// commit appends the group's frames.
+func (g *group) commit() error {
+	if len(g.planned) == 0 {
+		return nil
+	}
+	e := g.e
+	mask, size := e.extent(g.planned)
+	if err := e.admit(mask, size); err != nil {
+		return err
+	}
+	e.append(g.planned, mask, g.now, g.cause, false)
+	e.noteWrite(mask, g.ticket)
+	g.planned, g.undo = g.planned[:0], g.undo[:0]
+	return nil
+}
+
+// flushAll ends the group with a FLUSHALL; what follows is a new group.
+func (g *group) flushAll(planned []command.Planned) error {
+	if err := g.commit(); err != nil {
+		return err
+	}
+	return g.e.commitFlush(planned, g.now, g.cause, g.ticket)
+}
+
+// rollback restores the keys as they were before the group.
+func (g *group) rollback() {
+	for i := len(g.undo) - 1; i >= 0; i-- {
+		p := &g.undo[i]
+		if err := g.e.shards[p.Shard].fold(&p.Effect); err != nil {
+			crash(err)
+		}
+	}
+	g.planned, g.undo = nil, nil
+}
+
+func copyEffect(e *effect.Effect) effect.Effect {
+	args := make([][]byte, len(e.Args))
+	for i, a := range e.Args {
+		args[i] = bytes.Clone(a)
+		if args[i] == nil {
+			args[i] = []byte{}
+		}
+	}
+	return effect.Effect{Op: e.Op, Args: args}
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"bytes"
+	"time"
+)
+
+// expirer deletes keys at their deadlines. It is exact, not sampled: it sleeps until the next
+// deadline of any shard, and a write that sets an earlier one wakes it. Each key goes by its own
+// DEL frame of cause "expired", so prefix filters apply.
+type expirer struct {
+	e    *Engine
+	wake chan struct{}
+	stop chan struct{}
+	done chan struct{}
+}
+
+const (
+	// expireBatch bounds the keys deleted under one hold of a shard's lock.
+	expireBatch = 128
+	// expireIdle is how long the expirer sleeps when no deadline is near: a bound for clock jumps.
+	expireIdle = time.Second
+)
+
+func newExpirer(e *Engine) *expirer {
+	return &expirer{
+		e:    e,
+		wake: make(chan struct{}, 1),
+		stop: make(chan struct{}),
+		done: make(chan struct{}),
+	}
+}
+
+// wakeExpirer wakes the expirer if a shard in mask has a deadline before its next round.
+// REQUIRES: the locks of mask are held.
+func (e *Engine) wakeExpirer(mask uint64) {
+	for m := mask; m != 0; m &= m - 1 {
+		ms, ok := e.shards[lowest(m)].ks.NextDeadline()
+		if !ok || ms >= e.nextExpiry.Load() {
+			continue
+		}
+		e.nextExpiry.Store(ms)
+		select {
+		case e.expirer.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (x *expirer) run() {
+	defer close(x.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-x.stop:
+			return
+		case <-x.wake:
+		case <-timer.C:
+		}
+		timer.Reset(x.round())
+	}
+}
+
+// round deletes what is due and returns how long to sleep.
+func (x *expirer) round() time.Duration {
+	e := x.e
+	now := e.now()
+	e.nextExpiry.Store(now + expireIdle.Milliseconds())
+	if e.activeExpiryOff.Load() {
+		return expireIdle
+	}
+	next := now + expireIdle.Milliseconds()
+	for _, sh := range e.shards {
+		ms, more, err := x.sweep(sh, now)
+		switch {
+		case err != nil:
+			// Refused: the keys stay hidden; try again later.
+		case more:
+			next = now
+		default:
+			next = min(next, ms)
+		}
+	}
+	e.lowerNextExpiry(next)
+	return time.Duration(max(1, next-now)) * time.Millisecond
+}
+
+// lowerNextExpiry moves nextExpiry down to ms, keeping an earlier one set meanwhile.
+func (e *Engine) lowerNextExpiry(ms int64) {
+	for {
+		cur := e.nextExpiry.Load()
+		if cur <= ms || e.nextExpiry.CompareAndSwap(cur, ms) {
+			return
+		}
+	}
+}
+
+// sweep deletes up to a batch of due keys of one shard. It returns the shard's next deadline and
+// whether more is due now.
+func (x *expirer) sweep(sh *shard, now int64) (next int64, more bool, err error) {
+	next = now + expireIdle.Milliseconds()
+	var t Ticket
+	sh.mu.Lock()
+	var keys [][]byte
+	sh.ks.Due(now, expireBatch, func(key []byte) { keys = append(keys, bytes.Clone(key)) })
+	for _, key := range keys {
+		if err = x.e.expireKey(key, now, &t); err != nil {
+			break
+		}
+	}
+	if ms, ok := sh.ks.NextDeadline(); ok {
+		next = min(next, ms)
+	}
+	sh.mu.Unlock()
+	if _, serr := x.e.Settle(&t); err == nil {
+		err = serr
+	}
+	return next, len(keys) == expireBatch, err
+}
+
+func (x *expirer) close() {
+	close(x.stop)
+	<-x.done
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/snapshot"
+	"github.com/kevydb/kevy/state"
+)
+
+// load folds the newest snapshot set and the log behind it into fresh keyspaces, one goroutine a
+// shard.
+func (e *Engine) load(rep *Report) error {
+	id, cursors := e.dir.Snapshot()
+	rep.Snapshot = id
+	fresh := make([]*state.Keyspace, len(e.shards))
+	errs := make([]error, len(e.shards))
+	var frames atomic.Uint64
+	var wg sync.WaitGroup
+	for i := range e.shards {
+		wg.Go(func() {
+			var from *log.Cursor
+			if id != "" {
+				from = &cursors[i]
+			}
+			ks, n, err := loadShard(e.fs, e.dir, i, id, from)
+			fresh[i], errs[i] = ks, err
+			frames.Add(n)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		for _, ks := range fresh {
+			if ks != nil {
+				ks.Release()
+			}
+		}
+		return err
+	}
+	for i, ks := range fresh {
+		if old := e.keyspaces[i]; old != nil {
+			old.Release()
+		}
+		e.keyspaces[i], e.shards[i].ks = ks, ks
+		rep.Keys += ks.Len()
+	}
+	rep.Frames = frames.Load()
+	return nil
+}
+
+// loadShard folds one shard: the snapshot, then the log from its cursor to the written tail.
+func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor) (ks *state.Keyspace, frames uint64, err error) {
+	ks = state.New(dir.HashSeed())
+	if from == nil && dir.Log(i).Appended() == 0 && len(dir.Lineage(i)) == 1 {
+		return ks, 0, nil // just created
+	}
+	ks.BeginBulk()
+	if from != nil {
+		p := snapshot.ShardPath(snapshot.Dir(dir.Path(), set), i)
+		if err := loadSnapshot(fsys, p, ks); err != nil {
+			return ks, 0, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)
+		}
+	}
+	frames, err = Replay(dir.Log(i), from, ks)
+	if err != nil {
+		return ks, frames, err
+	}
+	ks.EndBulk()
+	return ks, frames, nil
+}
+
+func loadSnapshot(fsys vfs.FS, path string, ks *state.Keyspace) error {
+	_, _, err := snapshot.Load(fsys, path, func(ef *effect.Effect) error {
+		_, err := ks.Fold(ef)
+		return err
+	})
+	return err
+}
+
+// Replay folds a shard's frames from a cursor (nil: the very first) to its written tail, across
+// generations.
+func Replay(l *log.Log, from *log.Cursor, ks *state.Keyspace) (frames uint64, err error) {
+	start, err := startOf(l, from)
+	if err != nil {
+		return 0, err
+	}
+	r, err := l.NewReader(start, log.ReaderOptions{Limit: log.LimitWritten, Follow: true})
+	if err != nil {
+		return 0, fmt.Errorf("engine: shard %d from %s: %w", l.Shard(), start, err)
+	}
+	defer r.Close()
+	var ef effect.Effect
+	for {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return frames, nil
+		}
+		if err != nil {
+			return frames, err
+		}
+		if err := FoldFrame(ks, f, &ef); err != nil {
+			return frames, err
+		}
+		frames++
+	}
+}
+
+// startOf returns from or, if there is no snapshot to start from, the first frame there ever was.
+// A log that has lost its beginning is not taken for a shorter one.
+func startOf(l *log.Log, from *log.Cursor) (log.Cursor, error) {
+	if from != nil {
+		return *from, nil
+	}
+	c, first := l.Oldest(), l.Lineage()[0]
+	if c.Offset != 0 || c.Generation != first.Generation || first.Parent != 0 {
+		return c, fmt.Errorf("engine: shard %d: the log begins at %s and no snapshot is on record: the frames before are missing", l.Shard(), c)
+	}
+	return c, nil
+}
+
+// FoldFrame folds one stored frame; ef is scratch.
+func FoldFrame(ks *state.Keyspace, f *log.Frame, ef *effect.Effect) error {
+	if err := effect.Decode(f.Payload, ef); err != nil {
+		return fmt.Errorf("engine: frame %s: %w", f.Cursor, err)
+	}
+	if _, err := ks.Fold(ef); err != nil {
+		return fmt.Errorf("engine: frame %s: %w", f.Cursor, err)
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/state"
+)
+
+// shard is one independent log and the keyspace folded from it.
+type shard struct {
+	id int
+
+	mu      sync.Mutex
+	ks      *state.Keyspace // guarded by mu; replaced by reload
+	log     *log.Log        // append side guarded by mu
+	watched map[string][]*Watch
+	lastTxn uint64 // newest transaction with a part here
+	dirty   uint64 // effects since the last snapshot
+	expired uint64 // keys expired since start
+
+	hold uint64 // guarded by txns.mu: the cap given to the log
+
+	_ [64]byte // keep neighbours' locks off this cache line
+}
+
+// fold applies one effect and tells the watchers of its keys. REQUIRES: sh.mu held.
+func (sh *shard) fold(e *effect.Effect) error {
+	if len(sh.watched) > 0 {
+		sh.touchWatched(e)
+	}
+	sh.dirty++
+	_, err := sh.ks.Fold(e)
+	return err
+}
+
+// due reports whether some key of the shard has a deadline that has passed. REQUIRES: sh.mu held.
+func (sh *shard) due(now int64) bool {
+	ms, ok := sh.ks.NextDeadline()
+	return ok && ms <= now
+}

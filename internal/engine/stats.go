@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"github.com/kevydb/kevy/log"
+)
+
+// Stats is a picture of the engine for INFO.
+type Stats struct {
+	Keys, Expires int
+	Expired       uint64 // keys deleted at their deadline since start
+	Dirty         uint64 // effects since the last snapshot
+	UsedBytes     int64  // memory accounted to records
+	Policy        log.Policy
+	Err           error // why writes are refused
+	Save          SaveStatus
+	Shards        []ShardStats
+}
+
+// ShardStats is a picture of one shard.
+type ShardStats struct {
+	Cursor                          log.Cursor // appended tail
+	Base, Written, Durable, Visible uint64
+	Retained                        int64 // bytes servable by FEED.READ
+	OldestMS                        int64 // time of the oldest servable frame, 0 if none
+	Keys, Expires                   int
+}
+
+// Stats returns a picture of the engine. It takes each shard's lock for a moment.
+func (e *Engine) Stats() Stats {
+	s := Stats{Policy: e.Policy(), Err: e.brokenErr(), Save: e.SaveStatus()}
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		x := ShardStats{Keys: sh.ks.Len(), Expires: sh.ks.LenWithDeadline(), Cursor: sh.log.Tail()}
+		s.Expired += sh.expired
+		s.Dirty += sh.dirty
+		s.UsedBytes += sh.ks.UsedBytes()
+		sh.mu.Unlock()
+		x.Base, x.Written, x.Durable, x.Visible = sh.log.Base(), sh.log.Written(), sh.log.Durable(), sh.log.Visible()
+		x.Retained, x.OldestMS = sh.log.Retained()
+		s.Keys += x.Keys
+		s.Expires += x.Expires
+		s.Shards = append(s.Shards, x)
+	}
+	return s
+}

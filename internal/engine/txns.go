@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kevydb/kevy/log"
+)
+
+func lowest(m uint64) int { return bits.TrailingZeros64(m) }
+
+// txns tracks the groups over several shards that are not yet safe on all of them. It settles them
+// in the order of their ids, which is stricter than needed and keeps the rule simple:
+//
+// Invariant: a transaction is settled only when all its parts are safe and every smaller id is
+// settled. No reply that depends on a transaction leaves, and no reader sees a frame of it or after
+// it, before it is settled. So recovery, which cuts a transaction that is not whole together with
+// everything after it, never cuts what somebody has seen.
+type txns struct {
+	e       *Engine
+	last    atomic.Uint64 // last id given out
+	settled atomic.Uint64 // every id up to here is whole
+
+	mu      sync.Mutex
+	pending []txn // by id
+}
+
+type txn struct {
+	id    uint64
+	parts []part
+}
+
+// part is a transaction's frames in one shard's log.
+type part struct {
+	shard      int
+	gen        uint64
+	first, end uint64 // offsets [first, end)
+}
+
+// begin registers a transaction over the shards in mask before its frames are appended, so that no
+// reader gets ahead of it, and returns its id. REQUIRES: the locks of all these shards are held
+// until finish or abort.
+func (q *txns) begin(mask uint64) uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	id := q.last.Add(1)
+	t := txn{id: id, parts: make([]part, 0, bits.OnesCount64(mask))}
+	for m := mask; m != 0; m &= m - 1 {
+		i := lowest(m)
+		l := q.e.shards[i].log
+		t.parts = append(t.parts, part{shard: i, gen: l.Generation(), first: l.Appended(), end: unfinished})
+	}
+	q.pending = append(q.pending, t)
+	q.holdLocked()
+	return id
+}
+
+// finish tells that all frames of transaction id have been appended.
+func (q *txns) finish(id uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.pending {
+		if q.pending[i].id != id {
+			continue
+		}
+		for j := range q.pending[i].parts {
+			p := &q.pending[i].parts[j]
+			sh := q.e.shards[p.shard]
+			p.end = sh.log.Appended()
+			sh.lastTxn = id
+		}
+	}
+}
+
+// abort forgets a transaction whose frames have not been appended.
+func (q *txns) abort(id uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pending = slices.DeleteFunc(q.pending, func(t txn) bool { return t.id == id })
+	q.holdLocked()
+}
+
+// unfinished is the end of a part whose frames are still being appended. Whoever appends them holds
+// the shard's lock, so nothing that has been appended depends on them.
+const unfinished = ^uint64(0)
+
+// dependencies adds to t the parts of all pending transactions up to t.txn and returns their
+// shards.
+func (q *txns) dependencies(t *Ticket) (mask uint64) {
+	if t.txn <= q.settled.Load() {
+		return 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.pending {
+		if q.pending[i].id > t.txn {
+			break
+		}
+		for _, p := range q.pending[i].parts {
+			if p.end == unfinished {
+				continue
+			}
+			mask |= 1 << p.shard
+			t.mark(p.shard, mark{gen: p.gen, off: p.end})
+		}
+	}
+	return mask
+}
+
+// settle moves settled forward as far as the watermarks allow. Cheap when nothing is pending.
+func (q *txns) settle() {
+	if q.last.Load() == q.settled.Load() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for n < len(q.pending) && q.safeLocked(&q.pending[n]) {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	q.settled.Store(q.pending[n-1].id)
+	q.pending = append(q.pending[:0], q.pending[n:]...)
+	q.holdLocked()
+}
+
+func (q *txns) safeLocked(t *txn) bool {
+	always := q.e.Policy() == log.Always
+	for _, p := range t.parts {
+		l := q.e.shards[p.shard].log
+		if l.Generation() != p.gen {
+			continue
+		}
+		safe := l.Written()
+		if always {
+			safe = l.Durable()
+		}
+		if safe < p.end {
+			return false
+		}
+	}
+	return true
+}
+
+// holdLocked caps every shard's visible watermark before its first pending transaction.
+func (q *txns) holdLocked() {
+	var hold [MaxShards]uint64
+	for i := range hold {
+		hold[i] = ^uint64(0)
+	}
+	for i := range q.pending {
+		for _, p := range q.pending[i].parts {
+			if q.e.shards[p.shard].log.Generation() == p.gen {
+				hold[p.shard] = min(hold[p.shard], p.first)
+			}
+		}
+	}
+	for i, sh := range q.e.shards {
+		if sh.hold != hold[i] {
+			sh.hold = hold[i]
+			sh.log.SetHold(hold[i])
+		}
+	}
+}

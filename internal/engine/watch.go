@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kevydb/kevy/log/effect"
+)
+
+// Watch is one client's set of watched keys (WATCH). Its methods must not be called concurrently,
+// except Dirty.
+type Watch struct {
+	e     *Engine
+	dirty atomic.Bool
+
+	mu   sync.Mutex // taken after a shard lock
+	keys []watchedKey
+}
+
+type watchedKey struct {
+	shard   int
+	key     string
+	expired bool // was already past its deadline when watched: its removal is no change
+}
+
+// NewWatch returns an empty watch.
+func (e *Engine) NewWatch() *Watch { return &Watch{e: e} }
+
+// Dirty reports whether a watched key has changed since it was added.
+func (w *Watch) Dirty() bool { return w.dirty.Load() }
+
+// Empty reports whether no key is watched.
+func (w *Watch) Empty() bool { return len(w.keys) == 0 }
+
+// Add watches key.
+func (w *Watch) Add(key []byte) {
+	i := w.e.shardOf(key)
+	sh := w.e.shards[i]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	k := watchedKey{shard: i, key: string(key)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.ContainsFunc(w.keys, func(o watchedKey) bool { return o.key == k.key }) {
+		return
+	}
+	if e, ok := sh.ks.Lookup(key); ok {
+		ms, has := e.Deadline()
+		k.expired = has && ms <= w.e.now()
+	}
+	if sh.watched == nil {
+		sh.watched = make(map[string][]*Watch)
+	}
+	sh.watched[k.key] = append(sh.watched[k.key], w)
+	w.keys = append(w.keys, k)
+}
+
+// Clear forgets all keys and the dirty mark (UNWATCH, EXEC, DISCARD, disconnect).
+func (w *Watch) Clear() {
+	w.mu.Lock()
+	keys := w.keys
+	w.keys = nil
+	w.mu.Unlock()
+	for _, k := range keys {
+		sh := w.e.shards[k.shard]
+		sh.mu.Lock()
+		list := slices.DeleteFunc(sh.watched[k.key], func(o *Watch) bool { return o == w })
+		if len(list) == 0 {
+			delete(sh.watched, k.key)
+		} else {
+			sh.watched[k.key] = list
+		}
+		sh.mu.Unlock()
+	}
+	w.dirty.Store(false)
+}
+
+// dirtyAt reports whether EXEC must refuse: a key has changed, or has passed its deadline since it
+// was watched. REQUIRES: the locks of the watched keys' shards are held.
+func (w *Watch) dirtyAt(now int64) bool {
+	if w.dirty.Load() {
+		return true
+	}
+	for _, k := range w.keys {
+		if k.expired {
+			continue
+		}
+		if e, ok := w.e.shards[k.shard].ks.Lookup([]byte(k.key)); ok {
+			if ms, has := e.Deadline(); has && ms <= now {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (w *Watch) mask() (m uint64) {
+	for _, k := range w.keys {
+		m |= 1 << k.shard
+	}
+	return m
+}
+
+// touchWatched marks the watchers of the keys an effect is about to change. A flush changes the
+// keys that exist. REQUIRES: sh.mu held.
+func (sh *shard) touchWatched(e *effect.Effect) {
+	if e.Op.Keys() == effect.NoKeys {
+		for key, list := range sh.watched {
+			if _, ok := sh.ks.Lookup([]byte(key)); ok {
+				markDirty(list, key)
+			}
+		}
+		return
+	}
+	del := e.Op == effect.Del
+	e.EachKey(func(key []byte) {
+		if list := sh.watched[string(key)]; len(list) > 0 {
+			name := ""
+			if del {
+				name = string(key)
+			}
+			markDirty(list, name)
+		}
+	})
+}
+
+// markDirty marks watchers; the removal of the named key does not count for a watcher that saw it
+// expired already, but that key's later changes do.
+func markDirty(list []*Watch, removed string) {
+	for _, w := range list {
+		if removed != "" && w.forgetExpired(removed) {
+			continue
+		}
+		w.dirty.Store(true)
+	}
+}
+
+// forgetExpired reports whether key was watched after its deadline, and from now on treats it as
+// absent. REQUIRES: the key's shard lock is held.
+func (w *Watch) forgetExpired(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.keys {
+		if w.keys[i].key == key && w.keys[i].expired {
+			w.keys[i].expired = false
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,142 @@
+package feed
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kevydb/kevy/log"
+)
+
+const (
+	defaultCount = 256
+	maxCount     = 4096
+	// replyBytes is about how many bytes of frames one reply carries.
+	replyBytes = 4 << 20
+)
+
+// Error is an error reply of a FEED command, as it stands on the wire without the leading "-".
+type Error string
+
+// Error implements error.
+func (e Error) Error() string { return string(e) }
+
+// The error replies that are always the same.
+const (
+	errShard       Error = "ERR invalid shard"
+	errGeneration  Error = "ERR invalid generation"
+	errOffset      Error = "ERR invalid offset"
+	errCount       Error = "ERR invalid COUNT"
+	errPrefix      Error = "ERR PREFIX requires a value"
+	errBlock       Error = "ERR invalid BLOCK"
+	errSyntax      Error = "ERR syntax error"
+	errShardRange  Error = "ERR shard out of range"
+	errAhead       Error = "ERR feed cursor ahead of stream"
+	ErrDisabled    Error = "ERR feed disabled: start kevy with [feed] enabled = true (--feed-enabled) to serve it"
+	errStoreClosed Error = "ERR the store is closing"
+)
+
+// Request is a parsed FEED.READ.
+type Request struct {
+	Shard    uint64
+	Cursor   log.Cursor
+	Count    int
+	Prefixes [][]byte
+	// Block is how long to wait for a frame: negative: not at all, 0: for ever.
+	Block    time.Duration
+	WithMeta bool
+	Lineage  bool
+}
+
+// ParseRead parses the arguments of FEED.READ, args[0] being the name.
+// REQUIRES: len(args) >= 4. The request aliases args.
+func ParseRead(args [][]byte) (Request, error) {
+	r := Request{Count: defaultCount, Block: -1}
+	var err error
+	if r.Shard, err = unsigned(args[1], errShard); err != nil {
+		return r, err
+	}
+	if r.Cursor.Generation, err = unsigned(args[2], errGeneration); err != nil {
+		return r, err
+	}
+	if r.Cursor.Offset, err = unsigned(args[3], errOffset); err != nil {
+		return r, err
+	}
+	for rest := args[4:]; len(rest) > 0; {
+		if rest, err = r.option(rest); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// option parses the first option of rest and returns what follows it.
+func (r *Request) option(rest [][]byte) ([][]byte, error) {
+	name := strings.ToUpper(string(rest[0]))
+	switch name {
+	case "WITHMETA":
+		r.WithMeta = true
+		return rest[1:], nil
+	case "LINEAGE":
+		r.Lineage = true
+		return rest[1:], nil
+	case "COUNT", "PREFIX", "BLOCK":
+	default:
+		return nil, errSyntax
+	}
+	if len(rest) < 2 {
+		switch name {
+		case "COUNT":
+			return nil, errCount
+		case "PREFIX":
+			return nil, errPrefix
+		}
+		return nil, errBlock
+	}
+	return rest[2:], r.value(name, rest[1])
+}
+
+func (r *Request) value(name string, v []byte) error {
+	switch name {
+	case "PREFIX":
+		r.Prefixes = append(r.Prefixes, v)
+	case "COUNT":
+		n, err := unsigned(v, errCount)
+		if err != nil {
+			return err
+		}
+		r.Count = int(min(max(n, 1), maxCount))
+	case "BLOCK":
+		n, err := unsigned(v, errBlock)
+		if err != nil {
+			return err
+		}
+		r.Block = time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
+	}
+	return nil
+}
+
+// unsigned parses a plain unsigned decimal.
+func unsigned(b []byte, bad Error) (uint64, error) {
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	if err != nil {
+		return 0, bad
+	}
+	return n, nil
+}
+
+// Matches reports whether a frame passes the filter: frames without the plain single-key shape
+// always do.
+func (r *Request) Matches(f *log.Frame) bool {
+	if !f.Single || len(r.Prefixes) == 0 {
+		return true
+	}
+	for _, p := range r.Prefixes {
+		if bytes.HasPrefix(f.Key, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"github.com/kevydb/kevy/internal/command"
+)
+
+// Reasons of the whole server to send commands through the slow path.
+const (
+	gatePauseWrite = 1 << (iota + 8) // CLIENT PAUSE WRITE
+	gatePauseAll                     // CLIENT PAUSE ALL
+	gateMemory                       // maxmemory is exceeded
+)
+
+const (
+	msgNoAuth  = "NOAUTH Authentication required."
+	msgOOM     = "OOM command not allowed when used memory > 'maxmemory'."
+	msgNoMulti = "ERR Command not allowed inside a transaction"
+)
+
+// slowPath runs one request with all the checks. bad is the error if cmd is nil.
+func (s *session) slowPath(cmd *command.Command, args [][]byte, bad string) {
+	if s.gate&gateReply == 0 {
+		s.checked(cmd, args, bad)
+		return
+	}
+	if s.reply == replySkipNext {
+		s.reply = replySkip
+	}
+	start := len(s.conn.W.Buf)
+	if postponed := s.checked(cmd, args, bad); postponed {
+		return
+	}
+	if s.muted() && !s.conn.Parked() {
+		s.conn.W.Buf = s.conn.W.Buf[:start]
+		s.dropSpans(start)
+	}
+	if s.reply == replySkip {
+		s.setReplyMode(replyOn)
+	}
+}
+
+func (s *session) muted() bool { return s.reply == replyOff || s.reply == replySkip }
+
+func (s *session) setReplyMode(mode uint8) {
+	s.reply = mode
+	if mode == replyOn {
+		s.gate &^= gateReply
+	} else {
+		s.gate |= gateReply
+	}
+}
+
+// dropSpans forgets the spans from start on: their replies do not exist.
+func (s *session) dropSpans(start int) {
+	for n := len(s.spans); n > 0 && s.spans[n-1].start >= start; n-- {
+		s.spans = s.spans[:n-1]
+	}
+}
+
+// checked runs, queues, postpones or refuses one request, in the order in which Redis checks.
+func (s *session) checked(cmd *command.Command, args [][]byte, bad string) (postponed bool) {
+	if cmd == nil {
+		if s.multi.on && isName(args[0], "exec") {
+			s.srv.stats.rejected(rowOf(args).ID)
+			s.abortExec(bad)
+		} else {
+			s.rejectRequest(args, bad)
+		}
+		return false
+	}
+	s.cmd = cmd
+	gate := s.srv.gate.Load()
+	switch {
+	case s.gate&gateAuth != 0 && cmd.Flags&command.NoAuth == 0:
+		s.refuse(cmd, msgNoAuth)
+	case s.multi.on && cmd.Flags&command.NoMulti != 0:
+		s.refuse(cmd, msgNoMulti)
+	case gate&gateMemory != 0 && s.needsMemory(cmd):
+		s.refuse(cmd, msgOOM)
+	case gate&(gatePauseAll|gatePauseWrite) != 0 && s.paused(cmd, gate) && s.srv.pause.postpone(s, cmd, args):
+		return true
+	case s.multi.on && !s.multi.immediate(cmd):
+		s.enqueue(cmd, args)
+	default:
+		s.execute(cmd, args)
+	}
+	return false
+}
+
+// refuse rejects a command that exists. A refused EXEC ends the transaction.
+func (s *session) refuse(cmd *command.Command, text string) {
+	s.srv.stats.rejected(cmd.ID)
+	if cmd.Name == "exec" && s.multi.on {
+		s.abortExec(text)
+		return
+	}
+	s.reject(text)
+}
+
+// needsMemory reports whether the command must not run above maxmemory: one that may take memory,
+// an EXEC of such, or anything that a transaction would queue.
+func (s *session) needsMemory(cmd *command.Command) bool {
+	if cmd.Name == "exec" {
+		return s.multi.flags&command.DenyOOM != 0
+	}
+	return cmd.Flags&command.DenyOOM != 0 || (s.multi.on && !leavesMulti(cmd))
+}
+
+func leavesMulti(cmd *command.Command) bool {
+	switch cmd.Name {
+	case "discard", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+// paused reports whether CLIENT PAUSE holds the command back.
+func (s *session) paused(cmd *command.Command, gate uint32) bool {
+	if gate&gatePauseAll != 0 {
+		return true
+	}
+	flags := cmd.Flags
+	if cmd.Name == "exec" {
+		flags |= s.multi.flags
+	}
+	return flags&(command.Write|command.MayReplicate) != 0
+}
+
+// isName compares a word of a request with a lower-case name, whatever its case.
+func isName(arg []byte, name string) bool {
+	if len(arg) != len(name) {
+		return false
+	}
+	for i, b := range arg {
+		if b >= 'A' && b <= 'Z' {
+			b |= 0x20
+		}
+		if b != name[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,111 @@
+package server
+
+import "strconv"
+
+// killFilter says which clients CLIENT KILL closes.
+type killFilter struct {
+	addr, laddr string
+	kind        int // -1: any
+	id          uint64
+	user        string
+	skipMe      bool
+}
+
+// parseKill reads the filters of the new form.
+func parseKill(args [][]byte) (f killFilter, bad string) {
+	f = killFilter{kind: -1, skipMe: true}
+	for i := 2; i < len(args); i += 2 {
+		if i+1 == len(args) {
+			return f, msgSyntax
+		}
+		if bad := f.option(args[i], args[i+1]); bad != "" {
+			return f, bad
+		}
+	}
+	return f, ""
+}
+
+func (f *killFilter) option(name, value []byte) (bad string) {
+	switch {
+	case isName(name, "id"):
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		if err != nil || n < 1 {
+			return "ERR client-id should be greater than 0"
+		}
+		f.id = uint64(n)
+	case isName(name, "type"):
+		kind, ok := clientType(value)
+		if !ok {
+			return "ERR Unknown client type '" + string(value) + "'"
+		}
+		f.kind = kind
+	case isName(name, "addr"):
+		f.addr = string(value)
+	case isName(name, "laddr"):
+		f.laddr = string(value)
+	case isName(name, "user"):
+		if string(value) != defaultUser {
+			return "ERR No such user '" + string(value) + "'"
+		}
+		f.user = string(value)
+	case isName(name, "skipme"):
+		switch {
+		case isName(value, "yes"):
+			f.skipMe = true
+		case isName(value, "no"):
+			f.skipMe = false
+		default:
+			return msgSyntax
+		}
+	default:
+		return msgSyntax
+	}
+	return ""
+}
+
+func (f *killFilter) matches(i *clientInfo) bool {
+	return (f.addr == "" || i.addr == f.addr) &&
+		(f.laddr == "" || i.laddr == f.laddr) &&
+		(f.kind == -1 || f.kind == typeNormal) &&
+		(f.id == 0 || i.id == f.id) &&
+		(f.user == "" || i.user == f.user)
+}
+
+// clientKill is CLIENT KILL ip:port, or with filters.
+func clientKill(s *session, args [][]byte) {
+	f := killFilter{kind: -1}
+	if len(args) == 3 {
+		f.addr = string(args[2])
+	} else {
+		var bad string
+		if f, bad = parseKill(args); bad != "" {
+			s.w.Error(bad)
+			return
+		}
+	}
+	killed := 0
+	for _, c := range s.srv.clients.all() {
+		i := c.info()
+		if !f.matches(&i) || (c == s && f.skipMe) {
+			continue
+		}
+		// Out of the registry at once: the client counts no more.
+		if !s.srv.clients.remove(c) {
+			continue
+		}
+		killed++
+		if c == s {
+			s.closeAfterReply()
+		} else {
+			c.conn.Close()
+		}
+	}
+	switch {
+	case len(args) > 3:
+		s.w.Int(int64(killed))
+	case killed == 0:
+		s.w.Error("ERR No such client")
+	default:
+		s.w.OK()
+	}
+}

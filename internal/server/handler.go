@@ -1,0 +1,167 @@
+package server
+
+import (
+	"strings"
+	"time"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/resp"
+)
+
+// handler is the server as the event loops see it.
+type handler struct{ srv *Server }
+
+// Opened implements resp.Handler.
+func (h handler) Opened(c *resp.Conn) {
+	s := newSession(h.srv, c, h.srv.loopOf(c))
+	c.Data = s
+	h.srv.clients.add(s)
+}
+
+// Closed implements resp.Handler.
+func (h handler) Closed(c *resp.Conn, _ error) {
+	s, ok := c.Data.(*session)
+	if !ok {
+		return
+	}
+	h.srv.clients.remove(s)
+	h.srv.pause.forget(s)
+	if !s.work.close() {
+		s.release()
+	}
+}
+
+// Command implements resp.Handler.
+func (h handler) Command(c *resp.Conn, args [][]byte) {
+	s := c.Data.(*session)
+	if len(args) == 0 {
+		return
+	}
+	cmd, bad := command.Resolve(args)
+	if s.gate|h.srv.gate.Load() != 0 {
+		s.slowPath(cmd, args, bad)
+		return
+	}
+	if cmd == nil {
+		s.rejectRequest(args, bad)
+		return
+	}
+	s.execute(cmd, args)
+}
+
+// execute runs a command whose time has come: not queued, not paused, not refused.
+func (s *session) execute(cmd *command.Command, args [][]byte) {
+	s.cmd = cmd
+	if cmd.Plan == nil {
+		s.loop.count(cmd.ID)
+		s.handle(cmd, args)
+		return
+	}
+	if cmd.Flags&command.Slow != 0 {
+		s.loop.count(cmd.ID)
+		s.runSlow(cmd, args)
+		return
+	}
+	s.runData(cmd, args)
+}
+
+// runData runs a data command on the loop.
+func (s *session) runData(cmd *command.Command, args [][]byte) {
+	l, w := s.loop, &s.conn.W
+	l.count(cmd.ID)
+	c, t := l.ctx, s.ticket()
+	c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, w, s.noTouch
+	c.Rand = l.random()
+	writes, start := t.Writes(), len(w.Buf)
+	if l.sampled(cmd.ID) {
+		l.measure(cmd.ID, func() { s.srv.eng.Run(c, t) })
+	} else {
+		s.srv.eng.Run(c, t)
+	}
+	if t.Writes() != writes {
+		s.spans = append(s.spans, span{start, len(w.Buf)})
+	}
+	if start < len(w.Buf) && w.Buf[start] == '-' {
+		s.srv.stats.failed(cmd.ID, w.Buf[start:])
+	}
+}
+
+// runSlow runs a data command on a goroutine of its own while the connection is parked.
+func (s *session) runSlow(cmd *command.Command, args [][]byte) {
+	args = cloneArgs(args)
+	s.startJob(jobRuns, func(j *job) {
+		c := s.srv.takeCtx()
+		defer s.srv.giveCtx(c)
+		c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, &j.w, s.noTouch
+		c.Rand = s.srv.random()
+		s.srv.eng.Run(c, &j.ticket)
+	})
+}
+
+// handle runs a command of the server itself.
+func (s *session) handle(cmd *command.Command, args [][]byte) {
+	fn := s.srv.handlers[cmd.ID]
+	if fn == nil { // a container's name without a subcommand
+		s.srv.stats.rejected(cmd.ID)
+		s.reject(command.ArityError(cmd))
+		return
+	}
+	w, start, began := s.w, len(s.w.Buf), time.Now()
+	s.args = args
+	fn(s, args)
+	s.args = nil
+	if !s.multi.running && s.conn.Parked() {
+		return // its job counts
+	}
+	s.srv.stats.record(cmd.ID, time.Since(began))
+	if start < len(w.Buf) && w.Buf[start] == '-' {
+		s.srv.stats.failed(cmd.ID, w.Buf[start:])
+	}
+}
+
+// rejectRequest answers a request that names no command or has a wrong number of arguments.
+func (s *session) rejectRequest(args [][]byte, text string) {
+	name := string(args[0])
+	if strings.EqualFold(name, "host:") || strings.EqualFold(name, "post") {
+		s.srv.log.Warn("possible SECURITY ATTACK detected: POST or Host: commands are sent to kevy, "+
+			"likely by a web browser made to (cross protocol scripting); connection closed", "addr", s.conn.RemoteAddr())
+		s.conn.Close()
+		return
+	}
+	if row := rowOf(args); row != nil {
+		s.cmd = row
+		s.srv.stats.rejected(row.ID)
+	}
+	s.reject(text)
+}
+
+// rowOf finds the row a refused request was meant for, or nil.
+func rowOf(args [][]byte) *command.Command {
+	row := command.Lookup(args[0])
+	if row != nil && len(row.Sub) > 0 && len(args) > 1 {
+		return row.Subcommand(args[1])
+	}
+	return row
+}
+
+// reject answers a command that is not run with an error. Inside MULTI it dooms the transaction.
+func (s *session) reject(text string) {
+	s.multi.doom()
+	s.srv.stats.errorReply(text)
+	s.w.Error(text)
+}
+
+func cloneArgs(args [][]byte) [][]byte {
+	n := 0
+	for _, a := range args {
+		n += len(a)
+	}
+	buf := make([]byte, 0, n)
+	out := make([][]byte, len(args))
+	for i, a := range args {
+		start := len(buf)
+		buf = append(buf, a...)
+		out[i] = buf[start:len(buf):len(buf)]
+	}
+	return out
+}

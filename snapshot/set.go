@@ -1,0 +1,179 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+)
+
+const (
+	dirName   = "snapshots"
+	tmpPrefix = "tmp-"
+	setFile   = "SET"
+	maxSet    = 1 << 20 // bytes of a SET file
+)
+
+// Set describes a published snapshot set.
+type Set struct {
+	Version int        `json:"version"`
+	ID      string     `json:"id"`
+	TimeMS  int64      `json:"time_ms"`
+	Shards  []ShardSet `json:"shards"`
+}
+
+// ShardSet is one shard's part of a set.
+type ShardSet struct {
+	Generation uint64 `json:"generation"`
+	Offset     uint64 `json:"offset"`
+	Keys       uint64 `json:"keys"`
+	Bytes      int64  `json:"bytes"`
+}
+
+// Cursors returns the set's cursor of each shard.
+func (s *Set) Cursors() []log.Cursor {
+	cs := make([]log.Cursor, len(s.Shards))
+	for i, p := range s.Shards {
+		cs[i] = log.Cursor{Generation: p.Generation, Offset: p.Offset}
+	}
+	return cs
+}
+
+// FormatID spells a set id as its directory is named.
+func FormatID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// Dir returns the directory of a set below a data directory.
+func Dir(data, id string) string { return path.Join(data, dirName, id) }
+
+// ShardPath returns the snapshot file of a shard below a set's directory.
+func ShardPath(set string, shard int) string {
+	return path.Join(set, fmt.Sprintf("shard-%02d.snap", shard))
+}
+
+// Begin makes the empty directory in which a set is written before Publish, and removes what an
+// interrupted writer left.
+func Begin(fsys vfs.FS, data, id string) (dir string, err error) {
+	parent := path.Join(data, dirName)
+	if err := fsys.MkdirAll(parent); err != nil {
+		return "", err
+	}
+	names, err := fsys.ReadDir(parent)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, tmpPrefix) {
+			if err := fsys.RemoveAll(path.Join(parent, n)); err != nil {
+				return "", err
+			}
+		}
+	}
+	dir = path.Join(parent, tmpPrefix+id)
+	return dir, fsys.MkdirAll(dir)
+}
+
+// Publish makes a set written in the directory that Begin returned visible under its name. All of
+// its shard files must have been written and synced.
+func Publish(fsys vfs.FS, data, tmp string, set Set) error {
+	set.Version = version
+	b, err := json.MarshalIndent(set, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeFile(fsys, path.Join(tmp, setFile), append(b, '\n')); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(tmp); err != nil {
+		return err
+	}
+	if err := fsys.Rename(tmp, Dir(data, set.ID)); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(path.Join(data, dirName)); err != nil {
+		return err
+	}
+	return fsys.SyncDir(data)
+}
+
+func writeFile(fsys vfs.FS, name string, b []byte) error {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// ReadSet reads the description of the set id below a data directory.
+func ReadSet(fsys vfs.FS, data, id string) (Set, error) {
+	var s Set
+	name := path.Join(Dir(data, id), setFile)
+	b, err := readFile(fsys, name)
+	if err != nil {
+		return s, fmt.Errorf("snapshot: set %s: %w", id, err)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("%s: %w: %w", name, ErrCorrupt, err)
+	}
+	if s.Version != version {
+		return s, fmt.Errorf("%s: %w %d: this kevy reads version %d", name, ErrVersion, s.Version, version)
+	}
+	if s.ID != id || len(s.Shards) == 0 {
+		return s, fmt.Errorf("%s: %w: describes set %q of %d shards", name, ErrCorrupt, s.ID, len(s.Shards))
+	}
+	return s, nil
+}
+
+func readFile(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > maxSet {
+		return nil, fmt.Errorf("%w: %s has %d bytes", ErrCorrupt, name, size)
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return b, nil
+}
+
+// List returns the ids of the published sets below a data directory, sorted by name.
+func List(fsys vfs.FS, data string) ([]string, error) {
+	names, err := fsys.ReadDir(path.Join(data, dirName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var ids []string
+	for _, n := range names {
+		if _, perr := strconv.ParseUint(n, 16, 64); perr == nil && len(n) == 16 {
+			ids = append(ids, n)
+		}
+	}
+	return ids, err
+}
+
+// Remove removes a set: its SET file first, so that what is left is no set.
+func Remove(fsys vfs.FS, data, id string) error {
+	dir := Dir(data, id)
+	if err := fsys.Remove(path.Join(dir, setFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fsys.RemoveAll(dir)
+}

@@ -1,0 +1,187 @@
+package kevy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/feed"
+	"github.com/kevydb/kevy/resp"
+)
+
+// ErrClosed is returned by every operation after Close.
+var ErrClosed = errors.New("kevy: the store is closed")
+
+// Store is an open store. All methods are safe for concurrent use.
+type Store struct {
+	Commands // reads and writes, each on its own
+
+	cfg   Config
+	e     *engine.Engine
+	feed  *feed.Feed
+	calls sync.Pool // *call
+
+	mu     sync.RWMutex // held for reading by every operation, for writing by Close
+	closed bool
+}
+
+// Open opens the store of cfg, creating its directory if there is none, and recovers it. It fails
+// if another process has the directory open, or if what lies there cannot be read: data that cannot be
+// read is never taken for empty.
+func Open(cfg Config) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	e, _, err := engine.Open(cfg.options())
+	if err != nil {
+		return nil, fmt.Errorf("kevy: opening %s: %w", cfg.Dir, err)
+	}
+	if n := e.Shards(); n != 1 {
+		return nil, errors.Join(
+			fmt.Errorf("kevy: %s has %d shards: an embedded store has one; serve it with the kevy command", cfg.Dir, n),
+			e.Close(true))
+	}
+	s := &Store{cfg: cfg, e: e}
+	s.feed = feed.New(e.Dir(), cfg.Feed, func(shard int) { _ = e.Flush(shard) })
+	s.calls.New = func() any { return &call{ctx: e.NewCtx()} }
+	s.Commands = Commands{run: s.run}
+	return s, nil
+}
+
+// Close makes everything durable, marks the directory clean, so that cursors stay valid over the
+// next Open, and closes it. Operations still running end first.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.e.Close(true)
+}
+
+// Snapshot writes a snapshot of the store into its directory and drops the log that it makes
+// unneeded. It returns when the snapshot is durable; writers go on meanwhile.
+func (s *Store) Snapshot() error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.mu.RUnlock()
+	return wireError(s.e.Save())
+}
+
+// enter keeps the store open until s.mu.RUnlock.
+func (s *Store) enter() error {
+	s.mu.RLock()
+	if s.closed {
+		s.mu.RUnlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+// call is the reusable state of one operation.
+type call struct {
+	ctx    *command.Ctx
+	w      resp.Writer
+	ticket engine.Ticket
+	args   [][]byte
+}
+
+// run executes one command and hands its reply, valid until read returns.
+func (s *Store) run(args [][]byte, read func(reply []byte) error) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.mu.RUnlock()
+	c := s.calls.Get().(*call)
+	defer s.calls.Put(c)
+	c.w.Buf = c.w.Buf[:0]
+	c.ticket.Reset()
+	cmd, err := lookup(args)
+	if err != nil {
+		return err
+	}
+	c.ctx.Cmd, c.ctx.Args, c.ctx.W = cmd, args, &c.w
+	if cmd.Plan == nil {
+		if err := s.local(c.ctx); err != nil {
+			return err
+		}
+		return read(c.w.Buf)
+	}
+	s.e.Run(c.ctx, &c.ticket)
+	if err := s.safe(&c.ticket); err != nil {
+		return err
+	}
+	return read(c.w.Buf)
+}
+
+// safe waits until everything of t is as safe as the policy promises.
+func (s *Store) safe(t *engine.Ticket) error {
+	done, err := s.e.Settle(t)
+	if err != nil {
+		return errors.New(engine.Misconf(err))
+	}
+	if done {
+		return nil
+	}
+	end := make(chan error, 1)
+	s.e.OnSafe(t, func(err error) { end <- err })
+	if err := <-end; err != nil {
+		return errors.New(engine.Misconf(err))
+	}
+	return nil
+}
+
+// lookup finds the row of a request and checks its arity.
+func lookup(args [][]byte) (*command.Command, error) {
+	if len(args) == 0 {
+		return nil, errors.New("kevy: empty command")
+	}
+	cmd := command.Lookup(args[0])
+	if cmd == nil {
+		return nil, Error(command.UnknownCommandError(args))
+	}
+	if len(cmd.Sub) > 0 && len(args) > 1 {
+		if cmd = cmd.Subcommand(args[1]); cmd == nil {
+			return nil, Error(command.UnknownSubcommandError(args))
+		}
+	}
+	if !cmd.ArityOK(len(args)) {
+		return nil, Error(command.ArityError(cmd))
+	}
+	return cmd, nil
+}
+
+// local runs the rows without a planner that make sense without a connection.
+func (s *Store) local(c *command.Ctx) error {
+	switch c.Cmd.Name {
+	case "ping":
+		if len(c.Args) > 1 {
+			c.W.Bulk(c.Args[1])
+		} else {
+			c.W.Simple("PONG")
+		}
+	case "echo":
+		c.W.Bulk(c.Args[1])
+	case "time":
+		now := s.e.Now()
+		c.W.Array(2)
+		c.W.BulkString(fmt.Sprint(now / 1000))
+		c.W.BulkString(fmt.Sprint(now % 1000 * 1000))
+	case "feed.shards":
+		s.feed.Shards(c.W)
+	case "feed.tail":
+		s.feed.Tail(c.Args, c.W, c.Pending)
+	case "feed.read":
+		s.feed.Read(context.Background(), c.Args, c.W, false)
+	case "feed.info":
+		s.feed.Info(c.Args, c.W)
+	default:
+		return fmt.Errorf("kevy: %q needs a connection: an embedded store has none", c.Cmd.Name)
+	}
+	return nil
+}
