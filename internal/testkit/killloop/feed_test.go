@@ -142,9 +142,7 @@ func follow(addr string, shard int, from cursor, wg *sync.WaitGroup) (*follower,
 		return nil, err
 	}
 	f := &follower{seen: from}
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		defer c.Close()
 		for {
 			_, next, err := feedRead(c, shard, f.seen, "BLOCK", "50", "COUNT", "100")
@@ -156,6 +154,6 @@ func follow(addr string, shard int, from cursor, wg *sync.WaitGroup) (*follower,
 			}
 			f.seen = next
 		}
-	}()
+	})
 	return f, nil
 }

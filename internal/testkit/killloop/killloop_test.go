@@ -3,6 +3,7 @@ package killloop
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -140,8 +141,7 @@ func (l *loop) load(r int, clean bool) (workers []*worker, seen [numShards]*foll
 			l.t.Fatal(err)
 		}
 		workers = append(workers, w)
-		working.Add(1)
-		go w.run(stop, &working)
+		working.Go(func() { w.run(stop) })
 	}
 	l.wait()
 	if clean {
@@ -284,9 +284,7 @@ func (l *loop) verify(r int, workers []*worker) {
 		if err != nil {
 			l.t.Errorf("round %d, %s: %s: %v", r, l.policy, w.prefix, err)
 		}
-		for k, v := range vals {
-			l.settled[k] = v
-		}
+		maps.Copy(l.settled, vals)
 	}
 	l.verifySettled(r)
 }

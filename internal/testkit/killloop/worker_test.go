@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/kevydb/kevy/internal/testkit/wire"
 )
@@ -165,8 +164,7 @@ func newWorker(addr, prefix string) (*worker, error) {
 }
 
 // run writes batches until stop is closed or the connection ends.
-func (w *worker) run(stop <-chan struct{}, wg *sync.WaitGroup) {
-	defer wg.Done()
+func (w *worker) run(stop <-chan struct{}) {
 	defer w.conn.Close()
 	for {
 		select {

@@ -192,8 +192,14 @@ func connectionRows() []row {
 		}},
 		{weight: 2, make: func(g *Gen) []string {
 			forms := [][]string{
-				{"SET", "a", "b"}, {"MSET", "a", "1", "b", "2"}, {"GET"}, {"PING"}, {"nosuch", "a"},
-				{"RENAME", "a", "b"}, {"COPY", "a", "b", "REPLACE"}, {"DEL", "a", "b", "c"},
+				{"SET", "a", "b"},
+				{"MSET", "a", "1", "b", "2"},
+				{"GET"},
+				{"PING"},
+				{"nosuch", "a"},
+				{"RENAME", "a", "b"},
+				{"COPY", "a", "b", "REPLACE"},
+				{"DEL", "a", "b", "c"},
 			}
 			return append([]string{"COMMAND", "GETKEYS"}, forms[g.rng.IntN(len(forms))]...)
 		}},

@@ -38,7 +38,7 @@ func Dial(addr string) (*Conn, error) {
 }
 
 // Close closes the connection.
-func (c *Conn) Close() error { return c.nc.Close() }
+func (c *Conn) Close() { _ = c.nc.Close() }
 
 // AppendCommand appends args as a RESP request to dst.
 func AppendCommand(dst []byte, args [][]byte) []byte {
