@@ -120,9 +120,10 @@ func (r *Reader) Settle() {
 	switch {
 	case n == 0:
 		r.release()
-	case !r.own:
+	case !r.own || cap(r.buf) > 4*n+2*growStep:
 		b := append(r.sc.pool.get(n), r.buf[r.pos:]...)
-		r.buf, r.pos, r.own = b, 0, true
+		r.release()
+		r.buf, r.own = b, true
 	}
 	if cap(r.sc.args) > argsKept {
 		r.sc.args = make([][]byte, 0, 64)

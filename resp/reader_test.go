@@ -37,7 +37,7 @@ func parseAll(tb testing.TB, r *Reader, in []byte, next func() int) (reqs []stri
 // checkHeld fails if r holds more than is allowed between turns.
 func checkHeld(tb testing.TB, r *Reader) {
 	tb.Helper()
-	if limit := 2*r.Buffered() + growStep + smallBuffer; r.Held() > limit && r.Held() > largeBuffer*4 {
+	if r.Held() > 4*r.Buffered()+2*growStep {
 		tb.Fatalf("holds %d bytes for %d", r.Held(), r.Buffered())
 	}
 	if r.Buffered() == 0 && r.Held() != 0 {
