@@ -255,5 +255,5 @@ func (e *Engine) Reload(save bool) error {
 		return err
 	}
 	var rep Report
-	return e.load(&rep)
+	return e.load(&rep, log.LimitWritten)
 }

@@ -75,12 +75,16 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 	}
 	for i := range planned {
 		p := &planned[i]
+		to := mask
 		if p.Shard != command.AllShards {
-			e.shards[p.Shard].apply(&p.Effect, fold)
-			continue
+			to = 1 << p.Shard
 		}
-		for m := mask; m != 0; m &= m - 1 {
-			e.shards[lowest(m)].apply(&p.Effect, fold)
+		why := cause
+		if p.Expired {
+			why = log.ByExpiry
+		}
+		for m := to; m != 0; m &= m - 1 {
+			e.shards[lowest(m)].apply(&p.Effect, why, fold)
 		}
 	}
 	for m := mask; m != 0; m &= m - 1 {
@@ -93,7 +97,8 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 
 // apply appends one frame to the open group and folds it. An effect that does not fold is a bug in
 // its planner: the process ends before the group can reach the file.
-func (sh *shard) apply(ef *effect.Effect, fold bool) {
+func (sh *shard) apply(ef *effect.Effect, cause log.FrameCause, fold bool) {
+	sh.log.SetCause(cause)
 	sh.log.Append(ef)
 	if !fold {
 		return

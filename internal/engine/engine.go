@@ -37,8 +37,10 @@ type Engine struct {
 	keyspaces []*state.Keyspace // by shard; element i is guarded by shard i's lock
 	txns      txns
 	policy    atomic.Int32
+	maxBulk   atomic.Int64
 
-	broken atomic.Pointer[error] // first failure of any log: no more writes
+	broken   atomic.Pointer[error] // first failure of any log: no more writes
+	repaired chan struct{}         // closed when the keyspaces are as the log is, after that
 
 	expirer         *expirer
 	nextExpiry      atomic.Int64 // when the expirer looks next, unix ms
@@ -64,7 +66,7 @@ var ErrClosed = errors.New("engine: closed")
 // Errors name the file and what can be done.
 func Open(o Options) (*Engine, *Report, error) {
 	began := time.Now()
-	e := &Engine{opt: o, now: o.Now, logger: o.Logger}
+	e := &Engine{opt: o, now: o.Now, logger: o.Logger, repaired: make(chan struct{})}
 	if e.now == nil {
 		e.now = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -104,7 +106,7 @@ func (e *Engine) start(rep *Report) error {
 		e.shards = append(e.shards, &shard{id: i, log: e.dir.Log(i), hold: ^uint64(0)})
 	}
 	e.keyspaces = make([]*state.Keyspace, len(e.shards))
-	if err := e.load(rep); err != nil {
+	if err := e.load(rep, log.LimitWritten); err != nil {
 		return err
 	}
 	e.checkpoint.init(e)
@@ -120,6 +122,9 @@ func (e *Engine) Close(clean bool) (err error) {
 	e.closeOnce.Do(func() {
 		e.expirer.close()
 		e.checkpoint.close()
+		if e.broken.Load() != nil {
+			<-e.repaired
+		}
 		err = e.dir.Close(clean && e.brokenErr() == nil)
 		for _, ks := range e.keyspaces {
 			ks.Release()
@@ -148,6 +153,10 @@ func (e *Engine) SetPolicy(p log.Policy) {
 		}
 	}
 }
+
+// SetMaxBulk sets the longest string in bytes that a command may build (proto-max-bulk-len); 0
+// means the most there can be.
+func (e *Engine) SetMaxBulk(n int64) { e.maxBulk.Store(n) }
 
 // SetActiveExpire switches deletion at the deadline off and on (DEBUG SET-ACTIVE-EXPIRE); keys
 // past their deadline are hidden, and deleted when touched, all the same.
@@ -193,10 +202,22 @@ func (e *Engine) brokenErr() error {
 	return nil
 }
 
+// markBroken refuses all writes from now on, and has the keyspaces folded again up to what
+// consumers may see: what was folded but did not reach the log was never acknowledged and must not be read.
 func (e *Engine) markBroken(err error) {
-	if e.broken.CompareAndSwap(nil, &err) {
-		e.logger.Error("log failed: writes are refused from now on, reads go on", "error", err)
+	if !e.broken.CompareAndSwap(nil, &err) {
+		return
 	}
+	e.logger.Error("log failed: writes are refused from now on, reads go on", "error", err)
+	go func() {
+		defer close(e.repaired)
+		e.lock(e.all())
+		defer e.unlock(e.all())
+		var rep Report
+		if err := e.load(&rep, log.LimitVisible); err != nil {
+			e.logger.Error("the state can't be read back after the failure: reads may show writes that were refused", "error", err)
+		}
+	}()
 }
 
 // Err returns why writes are refused, or nil.

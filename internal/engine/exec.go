@@ -93,7 +93,7 @@ func (g *group) pending(shard int) (n uint64) {
 // run executes one command inside the group.
 func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	c.Reset()
-	c.Now = g.now
+	c.Now, c.MaxBulk = g.now, g.e.maxBulk.Load()
 	if c.Cmd.Plan == nil {
 		return local(c)
 	}
@@ -125,7 +125,7 @@ func (g *group) expire(c *command.Ctx) {
 			continue
 		}
 		if ms, has := entry.Deadline(); has && ms <= g.now {
-			g.fold(&command.Planned{Shard: s, Effect: effect.Effect{Op: effect.Del, Args: [][]byte{key}}})
+			g.fold(&command.Planned{Shard: s, Effect: effect.Effect{Op: effect.Del, Args: [][]byte{key}}, Expired: true})
 			g.e.shards[s].expired++
 		}
 	}
@@ -134,7 +134,7 @@ func (g *group) expire(c *command.Ctx) {
 // fold copies an effect into the group, keeps the pre-images of its keys and folds it.
 func (g *group) fold(p *command.Planned) {
 	sh := g.e.shards[p.Shard]
-	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect)}
+	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired}
 	own.Effect.EachKey(func(key []byte) { g.keep(sh, key) })
 	if err := sh.fold(&own.Effect); err != nil {
 		crash(err)

@@ -14,9 +14,9 @@ import (
 	"github.com/kevydb/kevy/state"
 )
 
-// load folds the newest snapshot set and the log behind it into fresh keyspaces, one goroutine a
-// shard.
-func (e *Engine) load(rep *Report) error {
+// load folds the newest snapshot set and the log behind it, up to limit, into fresh keyspaces, one
+// goroutine a shard. REQUIRES: nobody else uses the shards.
+func (e *Engine) load(rep *Report, limit log.Limit) error {
 	id, cursors := e.dir.Snapshot()
 	rep.Snapshot = id
 	fresh := make([]*state.Keyspace, len(e.shards))
@@ -29,7 +29,7 @@ func (e *Engine) load(rep *Report) error {
 			if id != "" {
 				from = &cursors[i]
 			}
-			ks, n, err := loadShard(e.fs, e.dir, i, id, from)
+			ks, n, err := loadShard(e.fs, e.dir, i, id, from, limit)
 			fresh[i], errs[i] = ks, err
 			frames.Add(n)
 		})
@@ -55,7 +55,7 @@ func (e *Engine) load(rep *Report) error {
 }
 
 // loadShard folds one shard: the snapshot, then the log from its cursor to the written tail.
-func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor) (ks *state.Keyspace, frames uint64, err error) {
+func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, limit log.Limit) (ks *state.Keyspace, frames uint64, err error) {
 	ks = state.New(dir.HashSeed())
 	if from == nil && dir.Log(i).Appended() == 0 && len(dir.Lineage(i)) == 1 {
 		return ks, 0, nil // just created
@@ -67,7 +67,7 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor) (
 			return ks, 0, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)
 		}
 	}
-	frames, err = Replay(dir.Log(i), from, ks)
+	frames, err = replay(dir.Log(i), from, limit, ks)
 	if err != nil {
 		return ks, frames, err
 	}
@@ -83,14 +83,13 @@ func loadSnapshot(fsys vfs.FS, path string, ks *state.Keyspace) error {
 	return err
 }
 
-// Replay folds a shard's frames from a cursor (nil: the very first) to its written tail, across
-// generations.
-func Replay(l *log.Log, from *log.Cursor, ks *state.Keyspace) (frames uint64, err error) {
+// replay folds a shard's frames from a cursor (nil: the very first) to the limit, across generations.
+func replay(l *log.Log, from *log.Cursor, limit log.Limit, ks *state.Keyspace) (frames uint64, err error) {
 	start, err := startOf(l, from)
 	if err != nil {
 		return 0, err
 	}
-	r, err := l.NewReader(start, log.ReaderOptions{Limit: log.LimitWritten, Follow: true})
+	r, err := l.NewReader(start, log.ReaderOptions{Limit: limit, Follow: true})
 	if err != nil {
 		return 0, fmt.Errorf("engine: shard %d from %s: %w", l.Shard(), start, err)
 	}

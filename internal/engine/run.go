@@ -16,7 +16,7 @@ import (
 func (e *Engine) Run(c *command.Ctx, t *Ticket) {
 	mask := e.maskOf(c)
 	c.Reset()
-	c.Now = e.now()
+	c.Now, c.MaxBulk = e.now(), e.maxBulk.Load()
 	e.lock(mask)
 	defer e.unlock(mask)
 	if err := e.expireKeys(c, mask, t); err != nil {
@@ -73,7 +73,7 @@ func (e *Engine) unlock(mask uint64) {
 // noteRead makes the reply of a read wait, under always, for what it may have seen: nothing is
 // visible to a client before it is durable.
 func (e *Engine) noteRead(mask uint64, t *Ticket) {
-	if e.Policy() != log.Always {
+	if e.Policy() != log.Always || e.broken.Load() != nil {
 		return
 	}
 	for m := mask; m != 0; m &= m - 1 {

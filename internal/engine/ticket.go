@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -68,18 +69,38 @@ func (e *Engine) Settle(t *Ticket) (done bool, err error) {
 		return true, nil
 	}
 	if e.Policy() == log.Always {
-		return e.settleDurable(t)
+		done, err = e.settleDurable(t)
+	} else {
+		done, err = true, e.settleWritten(t)
 	}
+	if err != nil {
+		return false, e.lost(err)
+	}
+	return done, nil
+}
+
+// lost passes on why a write failed, after a failure that lasts only when the keyspaces no longer
+// show the write.
+func (e *Engine) lost(err error) error {
+	if errors.Is(err, log.ErrDiskFull) {
+		return err
+	}
+	e.markBroken(err)
+	<-e.repaired
+	return err
+}
+
+func (e *Engine) settleWritten(t *Ticket) error {
 	if err := e.flush(t.mask); err != nil {
-		return false, err
+		return err
 	}
 	if t.txn > e.txns.settled.Load() {
 		if err := e.flush(e.txns.dependencies(t)); err != nil {
-			return false, err
+			return err
 		}
 	}
 	e.txns.settle()
-	return true, nil
+	return nil
 }
 
 // Flush writes what has been appended to the log of one shard, so that readers see it as far as
@@ -140,6 +161,9 @@ func (e *Engine) OnSafe(t *Ticket, fn func(error)) {
 		}
 		once.Do(func() {
 			e.txns.settle()
+			if err != nil {
+				e.markBroken(err)
+			}
 			fn(err)
 		})
 	}

@@ -45,9 +45,26 @@ func Open(t testing.TB, fs vfs.FS, shards int, clock *Clock) *Store {
 	return &Store{T: t, E: e, FS: fs, Clock: clock, ctx: e.NewCtx()}
 }
 
-// Do runs one command given as words ("" quotes an empty word) and returns the raw reply. MULTI...EXEC is written as
-// one command: "MULTI ; SET a 1 ; INCR a".
+// Session returns s for use by another goroutine.
+func (s *Store) Session() *Store {
+	own := *s
+	own.ctx, own.w = s.E.NewCtx(), resp.Writer{}
+	return &own
+}
+
+// Do is Try for commands that the log must take.
 func (s *Store) Do(line string) string {
+	s.T.Helper()
+	reply, err := s.Try(line)
+	if err != nil {
+		s.T.Errorf("%s: %v", line, err)
+	}
+	return reply
+}
+
+// Try runs one command given as words ("" is an empty word) and returns the raw reply once it is
+// safe. MULTI...EXEC is written as one command: "MULTI ; SET a 1 ; INCR a".
+func (s *Store) Try(line string) (string, error) {
 	s.T.Helper()
 	var t engine.Ticket
 	s.w.Buf = s.w.Buf[:0]
@@ -63,10 +80,13 @@ func (s *Store) Do(line string) string {
 		s.ctx.Args, s.ctx.Cmd = s.parse(line)
 		s.E.Run(s.ctx, &t)
 	}
-	if _, err := s.E.Settle(&t); err != nil {
-		s.T.Fatalf("%s: %v", line, err)
+	done, err := s.E.Settle(&t)
+	if err == nil && !done {
+		end := make(chan error, 1)
+		s.E.OnSafe(&t, func(err error) { end <- err })
+		err = <-end
 	}
-	return string(s.w.Buf)
+	return string(s.w.Buf), err
 }
 
 func (s *Store) parse(line string) ([][]byte, *command.Command) {

@@ -1,0 +1,92 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
+	"github.com/kevydb/kevy/internal/testkit/gate"
+	"github.com/kevydb/kevy/log"
+)
+
+// TestFailedLogRefusesWrites fails the write or the fsync of the log: the write in flight and all later
+// ones are refused, reads go on and show what a restart will show.
+func TestFailedLogRefusesWrites(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy log.Policy
+		inject faultfs.Injector
+	}{
+		"write":       {log.EverySec, faultfs.OnPath(".seg", faultfs.FailNth(faultfs.OpWriteAt, 1, nil))},
+		"short write": {log.EverySec, faultfs.OnPath(".seg", faultfs.FailNth(faultfs.OpWriteAt, 1, faultfs.Short(nil)))},
+		"fsync":       {log.Always, faultfs.OnPath(".seg", faultfs.FailNth(faultfs.OpSync, 1, nil))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := crashfs.New()
+			fs := faultfs.New(base)
+			s := gate.Open(t, fs, 2, &gate.Clock{MS: 1_800_000_000_000})
+			s.E.SetPolicy(c.policy)
+			s.Do("MSET a 1 b 2 c 3 d 4")
+			before := s.Digest()
+			fs.Inject(c.inject)
+			if _, err := s.Try("MSET a 10 b 20 c 30 d 40"); err == nil {
+				t.Fatal("the write was acknowledged")
+			}
+			fs.Inject(nil)
+			if got := s.Do("SET a 11"); !strings.HasPrefix(got, "-MISCONF ") {
+				t.Errorf("a later write: %q", got)
+			}
+			if c.policy != log.Always { // after a failed fsync the outcome is unknown
+				if got := s.Digest(); got != before {
+					t.Errorf("reads show %q, before the refused write %q", got, before)
+				}
+			}
+			live := s.Digest()
+			_ = s.E.Close(true)
+			r := gate.Open(t, base.KillClone(), 2, s.Clock)
+			whole := value(r.Do("GET a")) == 10 && value(r.Do("GET b")) == 20 && value(r.Do("GET d")) == 40
+			if got := r.Digest(); got != live && (c.policy != log.Always || !whole) {
+				t.Errorf("restarted: %q, live %q", got, live)
+			}
+			r.Close()
+		})
+	}
+}
+
+// TestDiskFull refuses writes while the disk is full and takes them again by itself afterwards.
+func TestDiskFull(t *testing.T) {
+	fs := faultfs.New(crashfs.New())
+	s := gate.Open(t, fs, 2, &gate.Clock{MS: 1_800_000_000_000})
+	s.Do("MSET a 1 b 2")
+	fs.SetFull(true)
+	big := strings.Repeat("x", 100<<10)
+	refused := false
+	for range 200 { // what was reserved ahead is still usable
+		if strings.HasPrefix(s.Do("SET big "+big), "-MISCONF ") {
+			refused = true
+			break
+		}
+	}
+	if !refused {
+		t.Fatal("a full disk refused nothing")
+	}
+	before := s.Digest()
+	if got := s.Do("MULTI ; SET a 2 ; SET b " + big + " ; DEL a"); !strings.HasPrefix(got, "-MISCONF ") {
+		t.Errorf("EXEC on a full disk: %.60q", got)
+	}
+	if got := s.Digest(); got != before {
+		t.Errorf("a refused EXEC changed the state: %q, before %q", got, before)
+	}
+	fs.SetFull(false)
+	for try := 0; ; try++ {
+		if s.Do("SET a 3") == "+OK\r\n" {
+			break
+		}
+		if try == 100 {
+			t.Fatal("writes are still refused after the disk has space again")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.Close()
+}
