@@ -38,6 +38,9 @@ type Ctx struct {
 	// state.MaxValue.
 	MaxBulk int64
 
+	// Hits and Misses count the keys that Lookup found and did not find. They are never reset.
+	Hits, Misses uint64
+
 	// Pending tells, inside a transaction, how many frames its earlier commands have planned for
 	// a shard: they count for FEED.TAIL. nil outside.
 	Pending func(shard int) uint64
@@ -90,8 +93,10 @@ func ShardOfHash(h uint64, n int) int { return int(h&0xffff) % n }
 func (c *Ctx) Lookup(key []byte) (state.Entry, bool) {
 	ks, e, ok := c.find(key)
 	if !ok || c.due(e) {
+		c.Misses++
 		return state.Entry{}, false
 	}
+	c.Hits++
 	if !c.NoTouch {
 		ks.Touch(e, uint32(c.Now/1000))
 	}

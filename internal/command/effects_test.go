@@ -103,7 +103,7 @@ func TestEffects(t *testing.T) {
 		}
 		digest := h.digest()
 		reply := h.exec(fields(c.request))
-		if got := h.effects(); got != c.want {
+		if got := h.did; got != c.want {
 			t.Errorf("%s; %s: effects %q, want %q", c.before, c.request, got, c.want)
 		}
 		if c.reply != "" && reply != c.reply {
@@ -186,7 +186,7 @@ func TestDropExpiredIsMarked(t *testing.T) {
 	h.run("SET", "k", "old", "PX", "1")
 	h.ctx.Now++
 	h.run("SETRANGE", "k", "1", "x")
-	if got, want := h.effects(), "DEL k (expired); SETRANGE k 1 x"; got != want {
+	if got, want := h.did, "DEL k (expired); SETRANGE k 1 x"; got != want {
 		t.Errorf("effects %q, want %q", got, want)
 	}
 	if got := h.run("GET", "k"); got != "$2\r\n\x00x\r\n" {
@@ -217,7 +217,7 @@ func TestShards(t *testing.T) {
 		}
 	}
 	many.run("MSET", "x", "1")
-	if got := many.effects(); got != "MSET x 1" {
+	if got := many.did; got != "MSET x 1" {
 		t.Errorf("effects %q", got)
 	}
 	many.run("FLUSHALL")

@@ -19,6 +19,7 @@ type harness struct {
 	t   testing.TB
 	ctx Ctx
 	w   resp.Writer
+	did string // the effects of the last request
 }
 
 func newHarness(t testing.TB, shards int) *harness {
@@ -70,11 +71,12 @@ func (h *harness) exec(args [][]byte) string {
 	h.plan(args)
 	reply := string(h.w.Buf)
 	planned := h.ctx.Planned()
+	h.did = showEffects(planned) // before folding frees the bytes that effects alias
 	if strings.HasPrefix(reply, "-") && len(planned) > 0 {
-		h.t.Fatalf("%q: an error with effects: %s %s", args, reply, h.effects())
+		h.t.Fatalf("%q: an error with effects: %s %s", args, reply, h.did)
 	}
 	if len(planned) > 0 && h.ctx.Cmd.Flags&Write == 0 {
-		h.t.Fatalf("%q: not a write command, but effects: %s", args, h.effects())
+		h.t.Fatalf("%q: not a write command, but effects: %s", args, h.did)
 	}
 	payloads := h.log(args)
 	for i := range planned {
@@ -126,10 +128,10 @@ func (h *harness) fold(args [][]byte, p *Planned, logged []byte) {
 	}
 }
 
-// effects shows what was planned: "SET a 1; DEL b".
-func (h *harness) effects() string {
+// showEffects shows what is planned: "SET a 1; DEL b".
+func showEffects(planned []Planned) string {
 	var all []string
-	for _, p := range h.ctx.Planned() {
+	for _, p := range planned {
 		line := p.Effect.Op.String()
 		for _, a := range p.Effect.Args {
 			line += " " + string(a)

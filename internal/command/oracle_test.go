@@ -62,6 +62,9 @@ func startOracle(t *testing.T) *oracle {
 			o.version = v
 		}
 	}
+	if !o.older("7.3") {
+		t.Skip("redis-server is", o.version, "but replies are those of 7.2")
+	}
 	return o
 }
 
@@ -231,7 +234,11 @@ func runScript(t *testing.T, o *oracle, path string, proto, shards int) {
 		if s.sorted {
 			got, want = sortReply(got), sortReply(want)
 		}
-		if got != want {
+		slack := 0
+		if strings.EqualFold(string(s.args[0]), "ttl") {
+			slack = 1
+		}
+		if !sameReply(got, want, slack) {
 			t.Errorf("%s: %.200q\n got  %.400q\n want %.400q", s.where, s.args, got, want)
 		}
 	}
