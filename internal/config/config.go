@@ -34,6 +34,8 @@ type Config struct {
 	MaxMemory       int64
 	MaxMemoryPolicy string
 
+	ShutdownTimeout int64 // seconds
+
 	LogLevel  string
 	LogFormat string
 

@@ -84,6 +84,11 @@ func networkKeys() []Key {
 			field: func(c *Config) any { return &c.Loops },
 		},
 		{
+			Name: "shutdown-timeout", Kind: Int, Default: "10", Max: math.MaxInt32, Live: true,
+			Help:  "seconds that running commands have to finish when the server stops",
+			field: func(c *Config) any { return &c.ShutdownTimeout },
+		},
+		{
 			Name: "loglevel", Kind: Enum, Default: "notice", Live: true,
 			Enum:  []string{"debug", "verbose", "notice", "warning", "nothing"},
 			Help:  "least important message that is logged",
@@ -105,7 +110,7 @@ func storageKeys() []Key {
 			field: func(c *Config) any { return &c.Dir },
 		},
 		{
-			Name: "shards", Kind: Int, Default: "0", Max: 64,
+			Name: "shards", Kind: Int, Default: "0", Max: 32,
 			Help:  "shards of a new data directory; 0: one per CPU, at most 16",
 			field: func(c *Config) any { return &c.Shards },
 		},

@@ -122,7 +122,10 @@ func usageText(flags string) string {
 }
 
 // Variables that container platforms set for a service or linked container called kevy.
-var platformPrefixes = []string{"KEVY_SERVICE_", "KEVY_PORT_", "KEVY_ENV_", "KEVY_TEST_"}
+var platformPrefixes = []string{"KEVY_SERVICE_", "KEVY_PORT_", "KEVY_ENV_"}
+
+// Variables of this repository's tests and scripts, which a server that they start inherits.
+var testPrefixes = []string{"KEVY_TEST_", "KEVY_BINARY", "KEVY_RACE"}
 
 // readEnv takes the variables that begin with KEVY_.
 func readEnv(environ []string) (out []given, path string, err error) {
@@ -144,11 +147,15 @@ func readEnv(environ []string) (out []given, path string, err error) {
 				"a service called kevy; set enableServiceLinks: false or rename the service", value)
 		case k != nil:
 			out = append(out, given{key: k, text: value, where: "environment variable " + name})
-		case slices.ContainsFunc(platformPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }):
+		case hasPrefix(name, platformPrefixes), hasPrefix(name, testPrefixes):
 		case name == "KEVY_NAME": // set by linked containers
 		default:
 			return nil, "", fmt.Errorf("environment variable %s: no such key", name)
 		}
 	}
 	return out, path, nil
+}
+
+func hasPrefix(name string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }

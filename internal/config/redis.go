@@ -115,7 +115,6 @@ func redisServerKeys() []Key {
 		text("ignore-warnings", ""),
 		text("bind-source-addr", ""),
 		text("locale-collate", ""),
-		number("shutdown-timeout", "10", 0, maxInt),
 		{Name: "shutdown-on-sigint", Kind: List, Default: "default", Enum: shutdownWords()},
 		{Name: "shutdown-on-sigterm", Kind: List, Default: "default", Enum: shutdownWords()},
 		word("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas"),

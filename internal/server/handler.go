@@ -71,7 +71,7 @@ func (s *session) runData(cmd *command.Command, args [][]byte) {
 	l.count(cmd.ID)
 	c, t := l.ctx, s.ticket()
 	c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, w, s.noTouch
-	c.Rand = l.random()
+	c.Rand, c.LFU = l.random(), s.srv.lfu.Load()
 	writes, start := t.Writes(), len(w.Buf)
 	if l.sampled(cmd.ID) {
 		l.measure(cmd.ID, func() { s.srv.eng.Run(c, t) })
@@ -81,6 +81,11 @@ func (s *session) runData(cmd *command.Command, args [][]byte) {
 	if t.Writes() != writes {
 		s.spans = append(s.spans, span{start, len(w.Buf)})
 	}
+	if cmd.Flags&command.ReadOnly != 0 {
+		l.hits += c.Hits
+		l.misses += c.Misses
+	}
+	c.Hits, c.Misses = 0, 0
 	if start < len(w.Buf) && w.Buf[start] == '-' {
 		s.srv.stats.failed(cmd.ID, w.Buf[start:])
 	}
@@ -93,7 +98,7 @@ func (s *session) runSlow(cmd *command.Command, args [][]byte) {
 		c := s.srv.takeCtx()
 		defer s.srv.giveCtx(c)
 		c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, &j.w, s.noTouch
-		c.Rand = s.srv.random()
+		c.Rand, c.LFU = s.srv.random(), s.srv.lfu.Load()
 		s.srv.eng.Run(c, &j.ticket)
 	})
 }

@@ -23,7 +23,9 @@ type loop struct {
 	calls  []uint32 // of this turn, by command id
 	called []int    // ids with calls of this turn
 	tick   uint32
-	rng    *rand.Rand
+
+	hits, misses uint64 // of this turn
+	rng          *rand.Rand
 }
 
 func newLoop(srv *Server) *loop {
@@ -66,6 +68,11 @@ func (l *loop) flushCalls() {
 	}
 	l.called = l.called[:0]
 	l.srv.stats.commands.Add(total)
+	if l.hits|l.misses != 0 {
+		l.srv.stats.hits.Add(l.hits)
+		l.srv.stats.misses.Add(l.misses)
+		l.hits, l.misses = 0, 0
+	}
 }
 
 // sampled reports whether this call is to be measured: one of many, and the first.

@@ -166,7 +166,7 @@ func (s *session) needsStats() bool {
 func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 	m := &s.multi
 	start := len(s.w.Buf)
-	c.W, c.NoTouch, c.Rand = s.w, s.noTouch, s.srv.random()
+	c.W, c.NoTouch, c.Rand, c.LFU = s.w, s.noTouch, s.srv.random(), s.srv.lfu.Load()
 	m.running = true
 	ran := s.srv.eng.Exec(c, m.queue, m.watch, t, func(c *command.Ctx) {
 		s.cmd = c.Cmd
@@ -175,6 +175,7 @@ func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 		s.pending = nil
 	})
 	m.running = false
+	c.Hits, c.Misses = 0, 0 // reads and writes are mixed
 	if ran {
 		s.countExec(s.w.Buf[start:])
 	}

@@ -21,7 +21,8 @@ type stats struct {
 	errorReplies atomic.Uint64
 	unexpected   atomic.Uint64
 	authFailures atomic.Uint64
-	tracking     atomic.Bool // keep latency histograms
+	hits, misses atomic.Uint64 // keys that reads found, and did not find
+	tracking     atomic.Bool   // keep latency histograms
 
 	mu     sync.Mutex
 	errors map[string]uint64 // replies by error code
@@ -109,7 +110,7 @@ func (st *stats) reset() {
 		}
 		r.latency.Store(nil)
 	}
-	for _, c := range []*atomic.Uint64{&st.commands, &st.errorReplies, &st.unexpected, &st.authFailures} {
+	for _, c := range []*atomic.Uint64{&st.commands, &st.errorReplies, &st.unexpected, &st.authFailures, &st.hits, &st.misses} {
 		c.Store(0)
 	}
 	st.mu.Lock()

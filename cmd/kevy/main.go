@@ -1,0 +1,62 @@
+// Command kevy is the server and its tools.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // could not start, or could not stop cleanly
+	exitUsage  = 2 // a bad flag, variable or configuration file
+	exitResync = 3 // feed tail: the cursor cannot be resumed
+)
+
+const usage = `kevy is a Redis-compatible storage engine whose primary structure is its change log.
+
+Usage: kevy [command] [flags]
+
+Commands:
+  serve      run the server (the default)
+  feed tail  follow the change feed of a running server
+  version    print the version
+  help       print this text
+
+kevy <command> --help lists a command's flags.
+
+Exit codes:
+  0  done; a server that stopped cleanly
+  1  the server could not start, or not stop cleanly
+  2  a bad flag, environment variable or configuration file
+  3  feed tail: FEEDRESYNC, the cursor cannot be resumed
+`
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run runs one command line.
+func run(args []string, stdout, stderr io.Writer) int {
+	name := "serve"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	} else if len(args) > 0 && (args[0] == "--version" || args[0] == "-v") {
+		name = "version"
+	}
+	switch name {
+	case "serve":
+		return serve(args, stdout, stderr)
+	case "feed":
+		return feedCommand(args, stdout, stderr)
+	case "version":
+		fmt.Fprintln(stdout, versionLine())
+		return exitOK
+	case "help":
+		fmt.Fprint(stdout, usage)
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "kevy: unknown command %q\n\n%s", name, usage)
+	return exitUsage
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kevydb/kevy/internal/config"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/server"
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+)
+
+// serve is kevy serve.
+func serve(args []string, stdout, stderr io.Writer) int {
+	cfg, err := config.Load(args, os.Environ(), stdout)
+	switch {
+	case errors.Is(err, config.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, "kevy:", err)
+		return exitUsage
+	}
+	level := new(slog.LevelVar)
+	level.Set(server.SlogLevel(cfg.LogLevel))
+	logger := newLogger(stderr, cfg.LogFormat, level)
+	if err := serveConfig(cfg, logger, level); err != nil {
+		logger.Error("kevy cannot go on", "error", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// serveConfig runs a server until a signal or SHUTDOWN ends it.
+func serveConfig(cfg *config.Config, logger *slog.Logger, level *slog.LevelVar) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	eng, report, err := engine.Open(engineOptions(cfg, logger))
+	if err != nil {
+		return explain(cfg, err)
+	}
+	srv, err := server.New(server.Options{
+		Config: cfg, Engine: eng, Logger: logger, LogLevel: level, Version: version, Commit: commit(),
+	})
+	if err == nil {
+		err = srv.Listen()
+	}
+	if err != nil {
+		return errors.Join(err, eng.Close(true))
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve() }()
+	logReady(logger, cfg, report)
+	select {
+	case sig := <-signals:
+		logger.Info("stopping", "signal", sig.String())
+	case <-srv.StopRequested():
+		logger.Info("stopping", "signal", "SHUTDOWN")
+	case err := <-served:
+		return errors.Join(err, eng.Close(true))
+	}
+	return stop(srv, eng, cfg, logger, signals)
+}
+
+func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
+	policy, err := log.ParsePolicy(cfg.AppendFsync)
+	if err != nil {
+		policy = log.Always // not reached: the table has the same words
+	}
+	return engine.Options{
+		Logger: logger,
+		Log: log.Options{
+			FS: vfs.OS(), Dir: filepath.ToSlash(cfg.Dir), Shards: cfg.ShardCount(),
+			SegmentBytes: cfg.LogSegmentSize, Window: cfg.FeedBufferSize,
+			ServeAll: cfg.FeedRetention == "log", Policy: policy,
+		},
+	}
+}
+
+// logReady writes the line that says who runs where, and what recovery did.
+func logReady(logger *slog.Logger, cfg *config.Config, r *engine.Report) {
+	var generations, cuts []string
+	for i, sh := range r.Log.Shards {
+		generations = append(generations, sh.Tail.String())
+		if sh.Reason != "" {
+			cuts = append(cuts, fmt.Sprintf("shard %d: %d bytes (%d frames) cut to %s: %s",
+				i, sh.CutBytes, sh.CutFrames, sh.CutFile, sh.Reason))
+		}
+	}
+	recovery := "unclean stop: a new generation begins"
+	switch {
+	case r.Log.Created:
+		recovery = "new data directory"
+	case r.Log.Clean:
+		recovery = "clean stop: the cursors go on"
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		dir = cfg.Dir
+	}
+	logger.Info("kevy is ready",
+		"version", version, "pid", os.Getpid(), "address", addresses(cfg), "dir", dir,
+		"shards", len(r.Log.Shards), "cursors", strings.Join(generations, " "), "recovery", recovery,
+		"snapshot", r.Snapshot, "keys", r.Keys, "frames", r.Frames, "took", r.Took.Round(time.Millisecond).String(),
+		"appendfsync", cfg.AppendFsync)
+	for _, cut := range cuts {
+		logger.Warn("unclean log tail cut off", "cut", cut)
+	}
+}
+
+func addresses(cfg *config.Config) string {
+	var out []string
+	if cfg.Port != 0 {
+		for _, host := range cfg.Bind {
+			out = append(out, fmt.Sprintf("%s:%d", strings.TrimPrefix(host, "-"), cfg.Port))
+		}
+	}
+	if cfg.UnixSocket != "" {
+		out = append(out, cfg.UnixSocket)
+	}
+	return strings.Join(out, " ")
+}
+
+// stop ends the server: no new connections, running commands finish, the log is synced and marked
+// clean. A second signal ends the process at once.
+func stop(srv *server.Server, eng *engine.Engine, cfg *config.Config, logger *slog.Logger, signals <-chan os.Signal) error {
+	go func() {
+		sig := <-signals
+		logger.Warn("second signal: ending at once; the next start recovers", "signal", sig.String())
+		os.Exit(exitFailed)
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(cfg.ShutdownTimeout)*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		return fmt.Errorf("commands still ran after shutdown-timeout (%d s): the log is whole, but not "+
+			"marked clean, so the next start begins a new generation: %w", cfg.ShutdownTimeout, err)
+	}
+	if err := eng.Close(true); err != nil {
+		return fmt.Errorf("closing the log: %w (what was acknowledged is safe as far as appendfsync %s promises)",
+			err, cfg.AppendFsync)
+	}
+	logger.Info("stopped cleanly")
+	return nil
+}
+
+// explain adds to an error of opening the data directory what to do about it.
+func explain(cfg *config.Config, err error) error {
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return fmt.Errorf("data directory %s is in use by another kevy: stop that one, or choose another "+
+			"directory with --dir: %w", cfg.Dir, err)
+	case errors.Is(err, log.ErrVersion):
+		return fmt.Errorf("data directory %s was written by another version of kevy: start that version: %w",
+			cfg.Dir, err)
+	case errors.Is(err, log.ErrCorrupt):
+		return fmt.Errorf("data directory %s is damaged; nothing was changed. To get the state before the "+
+			"damage into a new directory: kevy restore --from %s --to NEWDIR --at GENERATION:OFFSET: %w",
+			cfg.Dir, cfg.Dir, err)
+	case errors.Is(err, log.ErrNoManifest):
+		return fmt.Errorf("%s has data but no MANIFEST: it is not a kevy data directory, or the file was "+
+			"lost; restore a copy of it or choose another --dir: %w", cfg.Dir, err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("data directory %s: not permitted for this user: %w", cfg.Dir, err)
+	}
+	return fmt.Errorf("data directory %s: %w", cfg.Dir, err)
+}

@@ -1,0 +1,145 @@
+package server
+
+import (
+	"log/slog"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/config"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/resp"
+)
+
+var configHelp = []string{
+	"GET <pattern>", "    Return parameters matching the glob-like <pattern> and their values.",
+	"SET <directive> <value>", "    Set the configuration <directive> to <value>.",
+	"RESETSTAT", "    Reset statistics reported by the INFO command.",
+	"REWRITE", "    Rewrite the configuration file.",
+}
+
+func configHelpCommand(s *session, args [][]byte) { command.ReplyHelp(s.w, args[0], configHelp) }
+
+func configGet(s *session, args [][]byte) {
+	patterns := make([]string, 0, len(args)-2)
+	for _, a := range args[2:] {
+		patterns = append(patterns, string(a))
+	}
+	cfg := s.srv.config()
+	names := config.Match(patterns, func(pattern, name string) bool {
+		ok, err := path.Match(strings.ToLower(pattern), name)
+		return ok && err == nil
+	})
+	s.w.Map(len(names))
+	for _, name := range names {
+		text, _ := cfg.Get(name)
+		s.w.BulkString(name)
+		s.w.BulkString(text)
+	}
+}
+
+// configSet is CONFIG SET name value ...: all or nothing.
+func configSet(s *session, args [][]byte) {
+	if len(args)%2 != 0 {
+		s.w.Error(msgSyntax)
+		return
+	}
+	var pairs []config.Pair
+	for i := 2; i < len(args); i += 2 {
+		pairs = append(pairs, config.Pair{Name: string(args[i]), Value: string(args[i+1])})
+	}
+	srv := s.srv
+	srv.cfgMu.Lock()
+	defer srv.cfgMu.Unlock()
+	old := srv.config()
+	next, changed, err := old.Change(pairs)
+	if err != nil {
+		s.w.Error(err.Error())
+		return
+	}
+	if err := srv.apply(next, changed); err != nil {
+		_ = srv.apply(old, changed) // what was in force a moment ago
+		s.w.Error(err.Error())
+		return
+	}
+	srv.cfg.Store(next)
+	s.w.OK()
+}
+
+// apply puts values that have an effect into force. The error is CONFIG SET's reply.
+func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
+	for _, k := range keys {
+		switch k.Name {
+		case "appendfsync":
+			p, err := log.ParsePolicy(cfg.AppendFsync)
+			if err != nil {
+				return config.SetFailed(k.Name, err)
+			}
+			srv.eng.SetPolicy(p)
+		case "maxclients":
+			srv.rs.SetMaxClients(int(cfg.MaxClients))
+		case "timeout":
+			srv.rs.SetIdleTimeout(time.Duration(cfg.Timeout) * time.Second)
+		case "proto-max-bulk-len":
+			srv.rs.Limits().MaxBulk.Store(cfg.ProtoMaxBulkLen)
+			srv.eng.SetMaxBulk(cfg.ProtoMaxBulkLen)
+		case "client-query-buffer-limit":
+			srv.rs.Limits().QueryBuffer.Store(cfg.QueryBufLimit)
+		case "client-output-buffer-limit":
+			srv.rs.SetOutputLimit(cfg.OutputLimits.Normal.Hard)
+		case "maxmemory":
+			srv.memory.setLimit(cfg.MaxMemory)
+		case "maxmemory-policy":
+			srv.lfu.Store(strings.HasSuffix(cfg.MaxMemoryPolicy, "-lfu"))
+		case "latency-tracking":
+			on, _ := cfg.Get(k.Name)
+			srv.stats.tracking.Store(on == "yes")
+		case "loglevel":
+			if v := srv.opt.LogLevel; v != nil {
+				v.Set(SlogLevel(cfg.LogLevel))
+			}
+		}
+	}
+	return nil
+}
+
+// SlogLevel translates Redis's log levels.
+func SlogLevel(level string) slog.Level {
+	switch level {
+	case "debug":
+		return slog.LevelDebug
+	case "verbose":
+		return slog.LevelDebug + 1
+	case "warning":
+		return slog.LevelWarn
+	case "nothing":
+		return slog.LevelError + 100
+	}
+	return slog.LevelInfo
+}
+
+func configResetStat(s *session, _ [][]byte) {
+	net := s.srv.rs.Stats()
+	s.srv.netBase.Store(&net)
+	s.srv.stats.reset()
+	s.srv.memory.resetPeak()
+	s.w.OK()
+}
+
+func configRewrite(s *session, _ [][]byte) {
+	if s.srv.config().File == "" {
+		s.w.Error("ERR The server is running without a config file")
+		return
+	}
+	s.parkRun(func(w *resp.Writer) {
+		s.srv.cfgMu.Lock()
+		defer s.srv.cfgMu.Unlock()
+		if err := s.srv.config().Rewrite(); err != nil {
+			s.srv.log.Warn("CONFIG REWRITE failed", "error", err)
+			w.Error("ERR Rewriting config file: " + err.Error())
+			return
+		}
+		w.OK()
+	})
+}

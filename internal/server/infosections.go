@@ -1,0 +1,182 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func (r *report) server() {
+	srv, cfg := r.srv, r.cfg
+	up := int64(r.now.Sub(srv.stats.start) / time.Second)
+	executable, _ := os.Executable()
+	hz, _ := cfg.Get("hz")
+	r.fields(
+		"redis_version", RedisVersion, "redis_git_sha1", "00000000", "redis_git_dirty", 0,
+		"redis_build_id", buildID(srv.opt.Commit), "redis_mode", "standalone",
+		"kevy_version", srv.opt.Version, "os", osName(), "arch_bits", 32<<(^uint(0)>>63),
+		"monotonic_clock", "POSIX clock_gettime", "multiplexing_api", pollAPI,
+		"atomicvar_api", "go", "gcc_version", "0.0.0", "go_version", runtime.Version(),
+		"process_id", os.Getpid(), "process_supervised", "no", "run_id", srv.ids.run,
+		"tcp_port", cfg.Port, "server_time_usec", r.now.UnixMicro(),
+		"uptime_in_seconds", up, "uptime_in_days", up/86400,
+		"hz", hz, "configured_hz", hz, "lru_clock", r.now.Unix()&(1<<24-1),
+		"executable", executable, "config_file", cfg.File, "io_threads_active", 0,
+		"event_loops", srv.rs.Loops(), "shards", srv.eng.Shards(),
+	)
+	n := 0
+	if cfg.Port != 0 {
+		for _, host := range cfg.Bind {
+			fmt.Fprintf(&r.b, "listener%d:name=tcp,bind=%s,port=%d\r\n", n, host, cfg.Port)
+			n++
+		}
+	}
+	if cfg.UnixSocket != "" {
+		fmt.Fprintf(&r.b, "listener%d:name=unix,bind=%s\r\n", n, cfg.UnixSocket)
+	}
+}
+
+func buildID(commit string) string {
+	if commit == "" {
+		return "0000000000000000"
+	}
+	return commit
+}
+
+func osName() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return runtime.GOOS
+	}
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:]) + " " +
+		unix.ByteSliceToString(u.Machine[:])
+}
+
+func (r *report) clients() {
+	var in, out int
+	for _, s := range r.srv.clients.all() {
+		i := s.info()
+		in, out = max(in, i.queryUsed+i.queryFree), max(out, i.output)
+	}
+	r.fields(
+		"connected_clients", r.srv.clients.len(), "cluster_connections", 0, "maxclients", r.cfg.MaxClients,
+		"client_recent_max_input_buffer", in, "client_recent_max_output_buffer", out,
+		"blocked_clients", r.srv.blocked.Load(),
+	)
+	r.zeros("tracking_clients", "clients_in_timeout_table", "total_blocking_keys", "total_blocking_keys_on_nokey")
+}
+
+func (r *report) memory() {
+	used := r.srv.memory.note(r.stats.UsedBytes)
+	peak, startup, total := r.srv.memory.figures()
+	rss := residentBytes()
+	heap := readMetric("/memory/classes/heap/objects:bytes")
+	active := heap + readMetric("/memory/classes/heap/unused:bytes")
+	resident := active + readMetric("/memory/classes/heap/free:bytes")
+	overhead := max(0, used-r.stats.UsedBytes)
+	r.fields(
+		"used_memory", used, "used_memory_human", human(used),
+		"used_memory_rss", rss, "used_memory_rss_human", human(rss),
+		"used_memory_peak", peak, "used_memory_peak_human", human(peak),
+		"used_memory_peak_perc", percent(used, peak),
+		"used_memory_overhead", overhead, "used_memory_startup", startup,
+		"used_memory_dataset", r.stats.UsedBytes,
+		"used_memory_dataset_perc", percent(r.stats.UsedBytes, max(1, used-startup)),
+		"allocator_allocated", heap, "allocator_active", active, "allocator_resident", resident,
+		"total_system_memory", total, "total_system_memory_human", human(total),
+	)
+	r.zeros("used_memory_lua", "used_memory_vm_eval")
+	r.field("used_memory_lua_human", human(0))
+	r.zeros("used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions",
+		"number_of_libraries", "used_memory_vm_functions", "used_memory_vm_total")
+	r.field("used_memory_vm_total_human", human(0))
+	r.zeros("used_memory_functions", "used_memory_scripts")
+	r.fields(
+		"used_memory_scripts_human", human(0),
+		"maxmemory", r.cfg.MaxMemory, "maxmemory_human", human(r.cfg.MaxMemory),
+		"maxmemory_policy", r.cfg.MaxMemoryPolicy,
+		"allocator_frag_ratio", ratio(active, heap), "allocator_frag_bytes", active-heap,
+		"allocator_rss_ratio", ratio(resident, active), "allocator_rss_bytes", resident-active,
+		"rss_overhead_ratio", ratio(rss, resident), "rss_overhead_bytes", rss-resident,
+		"mem_fragmentation_ratio", ratio(rss, used), "mem_fragmentation_bytes", rss-used,
+	)
+	r.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers",
+		"mem_clients_slaves", "mem_clients_normal", "mem_cluster_links", "mem_aof_buffer")
+	r.field("mem_allocator", "go-arena")
+	r.zeros("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+}
+
+func (r *report) persistence() {
+	save := &r.stats.Save
+	running := int64(-1)
+	if save.Running {
+		running = (r.now.UnixMilli() - save.StartedMS) / 1000
+	}
+	last := int64(-1)
+	if save.Count > 0 || save.LastErr != nil {
+		last = save.LastTook / 1000
+	}
+	r.zeros("loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
+	r.field("current_fork_perc", "0.00")
+	r.zeros("current_save_keys_processed", "current_save_keys_total")
+	r.fields(
+		"rdb_changes_since_last_save", r.stats.Dirty, "rdb_bgsave_in_progress", bit(save.Running),
+		"rdb_last_save_time", save.LastMS/1000, "rdb_last_bgsave_status", okOrErr(save.LastErr),
+		"rdb_last_bgsave_time_sec", last, "rdb_current_bgsave_time_sec", running,
+		"rdb_saves", save.Count, "rdb_last_cow_size", 0, "rdb_last_load_keys_expired", 0,
+		"rdb_last_load_keys_loaded", 0, "aof_enabled", 1,
+	)
+	r.zeros("aof_rewrite_in_progress", "aof_rewrite_scheduled")
+	r.fields(
+		"aof_last_rewrite_time_sec", -1, "aof_current_rewrite_time_sec", -1,
+		"aof_last_bgrewrite_status", "ok", "aof_rewrites", 0,
+		"aof_rewrites_consecutive_failures", 0, "aof_last_write_status", okOrErr(r.stats.Err),
+		"aof_last_cow_size", 0, "module_fork_in_progress", 0, "module_fork_last_cow_size", 0,
+	)
+	var size int64
+	for i := range r.stats.Shards {
+		size += r.stats.Shards[i].Retained
+	}
+	r.fields("aof_current_size", size, "aof_base_size", 0)
+	r.zeros("aof_pending_rewrite", "aof_buffer_length", "aof_pending_bio_fsync", "aof_delayed_fsync")
+	if r.stats.Err != nil {
+		r.field("log_error", oneLine(r.stats.Err.Error()))
+	}
+}
+
+func (r *report) replication() {
+	r.fields(
+		"role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
+		"master_replid", r.srv.ids.replID(), "master_replid2", "0000000000000000000000000000000000000000",
+		"master_repl_offset", r.srv.replOffset(), "second_repl_offset", -1,
+		"repl_backlog_active", 0, "repl_backlog_size", r.text("repl-backlog-size"),
+		"repl_backlog_first_byte_offset", 0, "repl_backlog_histlen", 0,
+	)
+}
+
+func (r *report) text(key string) string {
+	t, _ := r.cfg.Get(key)
+	return t
+}
+
+func (r *report) cpu() {
+	var self, children unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &self)
+	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &children)
+	show := func(t unix.Timeval) string { return fmt.Sprintf("%d.%06d", t.Sec, t.Usec) }
+	r.fields(
+		"used_cpu_sys", show(self.Stime), "used_cpu_user", show(self.Utime),
+		"used_cpu_sys_children", show(children.Stime), "used_cpu_user_children", show(children.Utime),
+	)
+}
+
+func (r *report) cluster() { r.field("cluster_enabled", 0) }
+
+func (r *report) keyspace() {
+	if r.stats.Keys > 0 {
+		fmt.Fprintf(&r.b, "db0:keys=%d,expires=%d,avg_ttl=0\r\n", r.stats.Keys, r.stats.Expires)
+	}
+}

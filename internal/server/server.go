@@ -1,0 +1,283 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/config"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/feed"
+	"github.com/kevydb/kevy/resp"
+)
+
+// cronPeriod is how often the server looks at its counters and at maxmemory.
+const cronPeriod = 100 * time.Millisecond
+
+// Options configure a Server.
+type Options struct {
+	Config *config.Config
+	Engine *engine.Engine
+	Logger *slog.Logger // nil discards
+	// LogLevel, if set, follows the loglevel key.
+	LogLevel *slog.LevelVar
+	// Version and Commit are kevy's own.
+	Version, Commit string
+	// Portable serves connections as on systems without epoll.
+	Portable bool
+}
+
+// Server serves an engine to RESP clients. All methods are safe for concurrent use.
+type Server struct {
+	opt  Options
+	eng  *engine.Engine
+	feed *feed.Feed
+	log  *slog.Logger
+	rs   *resp.Server
+
+	cfg      atomic.Pointer[config.Config]
+	cfgMu    sync.Mutex // one CONFIG SET or REWRITE at a time
+	gate     atomic.Uint32
+	lfu      atomic.Bool                // maxmemory-policy is an LFU one
+	handlers []func(*session, [][]byte) // by command id
+
+	clients clients
+	pause   pauser
+	stats   *stats
+	netBase atomic.Pointer[resp.Stats] // counters at the last CONFIG RESETSTAT
+	memory  memory
+	ids     identity
+
+	ctx     context.Context // ends when the server stops
+	cancel  context.CancelCauseFunc
+	jobs    sync.WaitGroup
+	blocked atomic.Int64
+	ctxs    sync.Pool
+
+	expire   expireSwitch
+	stop     chan StopRequest
+	stopping atomic.Bool
+}
+
+// StopRequest is a client's SHUTDOWN.
+type StopRequest struct {
+	// Save says that a snapshot was taken on the way.
+	Save bool
+}
+
+// New returns a server that does not listen yet.
+func New(o Options) (*Server, error) {
+	srv := &Server{opt: o, eng: o.Engine, log: o.Logger, stats: newStats(), stop: make(chan StopRequest, 1)}
+	if srv.log == nil {
+		srv.log = slog.New(slog.DiscardHandler)
+	}
+	srv.cfg.Store(o.Config.Clone())
+	srv.clients.byID = make(map[uint64]*session)
+	srv.pause.srv = srv
+	srv.netBase.Store(&resp.Stats{})
+	srv.ids.init()
+	srv.expire.on = true
+	srv.handlers = handlers()
+	srv.ctx, srv.cancel = context.WithCancelCause(context.Background())
+	cfg := o.Config
+	rs, err := resp.NewServer(handler{srv}, resp.Config{
+		Loops:       cfg.LoopCount(),
+		MaxClients:  int(cfg.MaxClients),
+		MaxBulk:     cfg.ProtoMaxBulkLen,
+		QueryBuffer: cfg.QueryBufLimit,
+		OutputLimit: orNone(cfg.OutputLimits.Normal.Hard),
+		IdleTimeout: time.Duration(cfg.Timeout) * time.Second,
+		KeepAlive:   time.Duration(orNone(cfg.TCPKeepalive)) * time.Second,
+		Backlog:     int(cfg.TCPBacklog),
+		Portable:    o.Portable,
+		Logger:      srv.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	srv.rs = rs
+	srv.feed = srv.newFeed(cfg.FeedEnabled)
+	srv.memory.init(srv)
+	if err := srv.apply(cfg, config.Keys()); err != nil {
+		return nil, err
+	}
+	return srv, nil
+}
+
+// orNone spells "no limit" as package resp does.
+func orNone(n int64) int64 {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+// Listen binds the addresses of the configuration. Errors say what to do.
+func (srv *Server) Listen() error {
+	cfg := srv.config()
+	bound := 0
+	if cfg.Port != 0 {
+		for _, host := range cfg.Bind {
+			host, optional := strings.CutPrefix(host, "-")
+			_, err := srv.ListenOn("tcp", address(host, cfg.Port), 0)
+			switch {
+			case err == nil:
+				bound++
+			case optional && !errors.Is(err, syscall.EADDRINUSE):
+				srv.log.Warn("optional address not bound", "address", host, "error", err)
+			default:
+				return err
+			}
+		}
+	}
+	if cfg.UnixSocket != "" {
+		if _, err := srv.ListenOn("unix", cfg.UnixSocket, uint32(cfg.UnixSocketPerm)); err != nil {
+			return err
+		}
+		bound++
+	}
+	if bound == 0 {
+		return errors.New("server: no address could be bound: check bind and port")
+	}
+	return nil
+}
+
+// address joins host and port; * and the empty host stand for every address of the machine.
+func address(host string, port int64) string {
+	if host == "*" {
+		host = ""
+	}
+	if host == "::*" {
+		host = "::"
+	}
+	return net.JoinHostPort(host, strconv.FormatInt(port, 10))
+}
+
+// ListenOn binds one more address.
+func (srv *Server) ListenOn(network, addr string, mode uint32) (net.Addr, error) {
+	a, err := srv.rs.Listen(network, addr, resp.ListenOptions{Mode: mode})
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("cannot listen on %s: another process does. Stop it (ss -ltnp shows it) "+
+			"or choose another port with --port: %w", addr, err)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("cannot listen on %s: not permitted. Ports below 1024 need root or "+
+			"CAP_NET_BIND_SERVICE: %w", addr, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("cannot listen on %s: this machine does not have that address; "+
+			"correct bind: %w", addr, err)
+	case err != nil:
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+	}
+	return a, nil
+}
+
+// Serve runs the server until Shutdown.
+func (srv *Server) Serve() error {
+	go srv.cron()
+	err := srv.rs.Serve()
+	if errors.Is(err, resp.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown stops accepting, lets running commands finish and sends their replies. When ctx ends
+// first the rest is closed. The engine stays open; nothing uses it afterwards.
+func (srv *Server) Shutdown(ctx context.Context) error {
+	srv.stopping.Store(true)
+	srv.pause.end()
+	srv.cancel(errStopping)
+	err := srv.rs.Shutdown(ctx)
+	done := make(chan struct{})
+	go func() { srv.jobs.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = errors.Join(err, ctx.Err())
+	}
+	return err
+}
+
+// StopRequested delivers a client's SHUTDOWN.
+func (srv *Server) StopRequested() <-chan StopRequest { return srv.stop }
+
+// config returns the configuration in force. Read-only.
+func (srv *Server) config() *config.Config { return srv.cfg.Load() }
+
+func (srv *Server) setGate(bits uint32, on bool) {
+	for {
+		old := srv.gate.Load()
+		next := old &^ bits
+		if on {
+			next = old | bits
+		}
+		if srv.gate.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+// cron looks after what no client asks for.
+func (srv *Server) cron() {
+	t := time.NewTicker(cronPeriod)
+	defer t.Stop()
+	for {
+		select {
+		case now := <-t.C:
+			srv.sampleRates(now)
+			srv.memory.check()
+		case <-srv.ctx.Done():
+			return
+		}
+	}
+}
+
+func (srv *Server) newCtx() *command.Ctx { return srv.eng.NewCtx() }
+
+// takeCtx lends a context to a goroutine.
+func (srv *Server) takeCtx() *command.Ctx {
+	if c, ok := srv.ctxs.Get().(*command.Ctx); ok {
+		return c
+	}
+	return srv.newCtx()
+}
+
+func (srv *Server) giveCtx(c *command.Ctx) {
+	c.Reset()
+	c.W, c.Args, c.Cmd = nil, nil, nil
+	srv.ctxs.Put(c)
+}
+
+func (srv *Server) random() uint64 { return rand.Uint64() } //nolint:gosec // RANDOMKEY
+
+// expireSwitch combines the two reasons not to expire actively.
+type expireSwitch struct {
+	mu     sync.Mutex
+	on     bool // DEBUG SET-ACTIVE-EXPIRE
+	paused bool // CLIENT PAUSE
+}
+
+func (srv *Server) applyActiveExpire(paused bool) {
+	srv.expire.mu.Lock()
+	defer srv.expire.mu.Unlock()
+	srv.expire.paused = paused
+	srv.eng.SetActiveExpire(srv.expire.on && !paused)
+}
+
+func (srv *Server) setActiveExpire(on bool) {
+	srv.expire.mu.Lock()
+	defer srv.expire.mu.Unlock()
+	srv.expire.on = on
+	srv.eng.SetActiveExpire(on && !srv.expire.paused)
+}
