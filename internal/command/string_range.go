@@ -10,7 +10,8 @@ func planAppend(c *Ctx) {
 	key, tail := c.Args[1], c.Args[2]
 	e, ok := c.Lookup(key)
 	if !ok {
-		c.Emit(effect.Set, key, tail)
+		c.DropExpired(key)
+		c.Emit(effect.Append, key, tail)
 		c.W.Int(int64(len(tail)))
 		return
 	}

@@ -229,7 +229,7 @@ func (r *restorer) foldFrames(i int, ks *state.Keyspace) error {
 		}
 		s.Frames++
 		r.total++
-		if r.o.Progress != nil && r.total%65536 == 0 {
+		if r.o.Progress != nil && r.total%(1<<20) == 0 {
 			r.o.Progress(r.total)
 		}
 	}

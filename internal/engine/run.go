@@ -23,9 +23,14 @@ func (e *Engine) Run(c *command.Ctx, t *Ticket) {
 		e.refuse(c, len(c.W.Buf), err)
 		return
 	}
-	start := len(c.W.Buf)
+	start, hits, misses := len(c.W.Buf), c.Hits, c.Misses
 	c.Cmd.Plan(c)
 	if len(c.Planned()) == 0 {
+		if mask != 0 {
+			sh := e.shards[lowest(mask)]
+			sh.hits += c.Hits - hits
+			sh.misses += c.Misses - misses
+		}
 		e.noteRead(mask, t)
 		return
 	}
