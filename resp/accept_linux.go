@@ -182,7 +182,7 @@ func (l *loop) acceptOne(a *acceptor) bool {
 		l.add(c)
 		return true
 	}
-	if !to.mb.put(task{c, taskOpen, nil}) {
+	if !to.mb.put(task{kind: taskLoop, fn: func() { to.add(c) }}) {
 		to.refuseLate(c)
 	}
 	return true

@@ -367,9 +367,7 @@ func (l *loop) sweep() {
 // end releases the loop's descriptors.
 func (l *loop) end() {
 	for _, k := range l.mb.close() {
-		if k.kind == taskOpen {
-			l.refuseLate(k.c)
-		} else if k.kind == taskLoop {
+		if k.kind == taskLoop {
 			k.fn()
 		}
 	}

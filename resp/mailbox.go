@@ -11,7 +11,6 @@ const (
 	taskResume
 	taskRelease
 	taskClose
-	taskOpen // a new connection for this loop
 	taskLoop // fn concerns the loop, not a connection
 )
 
