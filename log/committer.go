@@ -34,7 +34,7 @@ func (l *Log) sync() error {
 		return err
 	}
 	g := l.gen.Load()
-	written := g.written.Load()
+	written, txn := g.written.Load(), l.writtenTxn.Load() // in this order: txn is not older
 	if g.durable.Load() >= written {
 		return nil
 	}
@@ -42,6 +42,7 @@ func (l *Log) sync() error {
 	if err := l.w.file.Sync(); err != nil {
 		return l.fail("sync", &syncError{l.w.seg.path, err})
 	}
+	l.durableTxn.Store(txn)
 	g.durable.Store(written)
 	l.marks.advance(g)
 	mark{Cursor{g.id, written}, l.w.seg.number}.put(&l.markBuf)
@@ -114,9 +115,22 @@ func (l *Log) maintain(second bool) {
 	}
 }
 
-// roll goes on in a new segment. A full disk leaves everything as it was.
+// errUnsettled postpones a roll: a group over several shards is not in all of their logs yet.
+var errUnsettled = errors.New("log: group over several shards is being appended")
+
+// roll goes on in a new segment. A full disk or an unsettled group leaves everything as it was.
+//
+// Only the newest segment is cut by recovery, and it may have to be cut before a group over several
+// shards whose parts are not all there, or that follows such a group on any of its shards, and so on.
+// So a segment is sealed only when it is durable itself and all those groups are durable everywhere.
 func (l *Log) roll() error {
-	if err := l.Sync(); err != nil { // most of it without holding up the writers
+	l.dir.rolling.Lock()
+	defer l.dir.rolling.Unlock()
+	// Most of it without holding up the writers.
+	if err := l.Sync(); err != nil {
+		return err
+	}
+	if err := l.settleSiblings(); err != nil {
 		return err
 	}
 	l.smu.Lock()
@@ -126,11 +140,41 @@ func (l *Log) roll() error {
 	if err := l.settle(); err != nil {
 		return err
 	}
+	if err := l.settleSiblings(); err != nil {
+		return err
+	}
 	next, err := l.createNext(l.continued())
 	if err != nil {
 		return err
 	}
-	return l.use(next)
+	return l.use(next, l.w.seg.genPos+l.w.seg.end.Load()-headerBytes)
+}
+
+// settleSiblings makes all parts of the groups over several shards durable that the groups written
+// here depend on. Such a group was appended to all of its shards, under their locks, before
+// the next one to any of them. So all of them are among the groups that the logs know of now.
+// REQUIRES: Dir.rolling; wmu for the result to last, as then nothing more is written here.
+func (l *Log) settleSiblings() error {
+	var need needs
+	for _, other := range l.dir.logs {
+		other.mu.Lock()
+		for i, txn := range other.needs {
+			need[i] = max(need[i], txn)
+		}
+		other.mu.Unlock()
+	}
+	for i, other := range l.dir.logs {
+		if other == l || other.durableTxn.Load() >= need[i] {
+			continue
+		}
+		if err := other.Sync(); err != nil {
+			return err
+		}
+		if other.durableTxn.Load() < need[i] {
+			return errUnsettled
+		}
+	}
+	return nil
 }
 
 // settle flushes and syncs. REQUIRES: smu and wmu.
@@ -222,12 +266,13 @@ func createSegment(fsys vfs.FS, dir string, h segmentHeader, alloc int64) (*next
 	return &nextSegment{seg, f, alloc}, nil
 }
 
-// use makes next the newest segment. REQUIRES: smu and wmu, everything synced.
-func (l *Log) use(next *nextSegment) error {
+// use makes next the newest segment; its frames start at genPos in the generation's bytes.
+// REQUIRES: smu and wmu, everything synced.
+func (l *Log) use(next *nextSegment, genPos int64) error {
 	w := &l.w
 	old, oldFile, end := w.seg, w.file, w.seg.end.Load()
 	next.seg.adopt(next.file)
-	next.seg.genPos = old.genPos + end - headerBytes
+	next.seg.genPos = genPos
 	l.segMu.Lock()
 	l.segs = append(l.segs, next.seg)
 	l.segMu.Unlock()

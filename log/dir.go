@@ -20,6 +20,8 @@ type Dir struct {
 	hashSeed uint64
 	lastTxn  uint64 // highest transaction id seen at Open
 
+	rolling sync.Mutex // held while a segment is sealed
+
 	mu     sync.Mutex // guards the manifest, in memory and on disk; taken before any lock of a Log
 	man    *manifest
 	closed bool
@@ -102,6 +104,9 @@ func (d *Dir) SetSnapshot(id string, cursors []Cursor) error {
 	if err := d.writable(); err != nil {
 		return err
 	}
+	if id != "" && len(cursors) != len(d.logs) {
+		return fmt.Errorf("log: snapshot set %q has %d cursors for %d shards", id, len(cursors), len(d.logs))
+	}
 	m := d.man.clone()
 	m.Snapshot = nil
 	if id != "" {
@@ -135,6 +140,8 @@ func (d *Dir) NewGeneration(cause Cause) error {
 	if err := d.writable(); err != nil {
 		return err
 	}
+	d.rolling.Lock()
+	defer d.rolling.Unlock()
 	for _, l := range d.logs {
 		l.smu.Lock()
 		l.wmu.Lock()
@@ -148,22 +155,25 @@ func (d *Dir) NewGeneration(cause Cause) error {
 }
 
 func (d *Dir) newGeneration(cause Cause) error {
-	for _, l := range d.logs {
-		if err := l.settle(); err != nil {
-			return fmt.Errorf("shard %d: %w", l.shard, err)
-		}
-	}
 	m := d.man.clone()
-	made := make([]*nextSegment, 0, len(d.logs))
-	for i, l := range d.logs {
-		s := &m.Shards[i]
-		h := l.forked(newGeneration(d.o.Now(), d.o.Rand(), s.current()), cause)
-		next, err := l.createNext(h)
-		if err != nil {
-			return d.undo(made, err)
+	ids := make([]uint64, len(d.logs))
+	for i := range ids {
+		ids[i] = newGeneration(d.o.Now(), d.o.Rand(), m.Shards[i].current())
+	}
+	made := make([]*nextSegment, len(d.logs))
+	err := parallel(len(d.logs), func(i int) error {
+		l, s := d.logs[i], &m.Shards[i]
+		if err := l.settle(); err != nil {
+			return fmt.Errorf("shard %d: %w", i, err)
 		}
-		made = append(made, next)
+		h := l.forked(ids[i], cause)
 		s.Lineage = append(s.Lineage, h.lineage())
+		var err error
+		made[i], err = l.createNext(h)
+		return err
+	})
+	if err != nil {
+		return d.undo(made, err)
 	}
 	if state, err := d.publish(m); err != nil {
 		if state == untouched && isFull(err) {
@@ -179,12 +189,16 @@ func (d *Dir) newGeneration(cause Cause) error {
 	return nil
 }
 
-// undo removes segments that did not become part of the log. Only a full disk can be undone.
+// undo removes segments that did not become part of the log. Only a full disk can be undone, where
+// no shard has failed.
 func (d *Dir) undo(made []*nextSegment, err error) error {
-	if !errors.Is(err, ErrDiskFull) {
+	if !errors.Is(err, ErrDiskFull) || d.Err() != nil {
 		return d.failAll("new generation", err)
 	}
 	for i, n := range made {
+		if n == nil {
+			continue
+		}
 		_ = n.file.Close() // it goes away
 		if err := d.logs[i].dropNext(n.seg.path); err != nil {
 			return d.failAll("removal of a half-made generation", err)
@@ -205,18 +219,17 @@ func (d *Dir) failAll(op string, err error) error {
 func (l *Log) beginGeneration(next *nextSegment, lineage []Lineage) error {
 	lin := append([]Lineage(nil), lineage...)
 	l.lineage.Store(&lin)
-	err := l.use(next)
-	next.seg.genPos = 0
+	err := l.use(next, 0)
+	l.marks.mu.Lock()
+	l.marks.hold = noHold
+	l.marks.mu.Unlock()
+	l.marks.advance(l.gen.Load())
 	l.mu.Lock()
 	l.w.bytes = 0
 	l.bytes.Store(0)
 	l.win.begin(indexEntry{}, indexEntry{})
 	l.enc.reset(l.shard, Cursor{next.seg.generation, 0}, l.enc.time)
 	l.w.tail.off = 0
-	l.marks.mu.Lock()
-	l.marks.hold = noHold
-	l.marks.mu.Unlock()
-	l.marks.advance(l.gen.Load())
 	l.gen.Store(newGenerationAt(next.seg.generation, 0))
 	l.mu.Unlock()
 	l.admit()
@@ -312,6 +325,17 @@ func (l *Log) close() error {
 		l.markFile = nil
 	}
 	return err
+}
+
+// parallel calls f for 0..n-1, at the same time: most of what it is used for is waiting for the disk.
+func parallel(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 func removeIfThere(fsys vfs.FS, name string) error {

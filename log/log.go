@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math/bits"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,10 @@ import (
 // Log is the log of one shard. Append-side methods (Reserve, Begin to End) need the shard's lock:
 // there is one appender at a time. Everything else is safe for concurrent use.
 //
-// Lock order: smu, wmu, then one of mu, segMu, marks.mu, segment.mu.
+// Lock order: Dir.mu, Dir.rolling, smu, wmu, then one of mu, segMu, marks.mu, segment.mu. Several
+// logs' smu and wmu are only taken under Dir.rolling.
 type Log struct {
+	dir          *Dir
 	fs           vfs.FS
 	shard        int
 	path         string // directory of the shard
@@ -32,8 +35,11 @@ type Log struct {
 	failed  atomic.Pointer[error]     // sticky
 	limit   atomic.Int64              // appends up to this byte of the generation are admitted
 	bytes   atomic.Int64              // bytes appended to the generation; stored under mu
-	lastTxn atomic.Uint64             // stored under mu
+	lastTxn atomic.Uint64             // highest transaction id appended; stored under mu
 	marks   watermarks
+
+	writtenTxn atomic.Uint64 // highest transaction id written; stored under wmu, before the watermark
+	durableTxn atomic.Uint64 // highest transaction id known to be durable; stored under smu
 
 	mu      sync.Mutex // guards the append side; held while a group is open
 	enc     Encoder
@@ -41,6 +47,7 @@ type Log struct {
 	winMark int          // entries of win when the open group began
 	groups  []indexEntry // some groups in enc.Buf and where they start
 	crc     uint32       // checksum of the newest frame in enc.Buf
+	needs   needs        // as the groups in this log say
 
 	resolving sync.Mutex // held while the window's older part is being indexed
 
@@ -77,6 +84,16 @@ type fileSide struct {
 	spareGrps []indexEntry
 
 	tail tailState // after the last byte of out
+}
+
+// needs says for each shard the highest id of a group of which it must have a part.
+type needs [MaxShards]uint64
+
+func (n *needs) add(txn, mask uint64) {
+	for ; mask != 0; mask &= mask - 1 {
+		i := bits.TrailingZeros64(mask)
+		n[i] = max(n[i], txn)
+	}
 }
 
 // tailState is what is known about the end of a shard's log at the end of a group.

@@ -116,24 +116,22 @@ func (d *Dir) create() (*manifest, error) {
 // scanAll lists and scans every shard (steps 2 and 3). It changes nothing.
 func (d *Dir) scanAll() ([]*shardScan, error) {
 	shards := make([]*shardScan, len(d.man.Shards))
-	for i := range d.man.Shards {
+	err := parallel(len(shards), func(i int) error {
 		s := &shardScan{fs: d.o.FS, shard: i, dir: shardDir(d.o.Dir, i), man: &d.man.Shards[i]}
 		shards[i] = s
 		if err := s.list(); err != nil {
-			return nil, err
+			return err
 		}
 		var err error
 		if s.mark, err = readMark(s.fs, s.dir); err != nil {
-			return nil, err
+			return err
 		}
 		if d.man.Clean {
 			s.win = d.windowFor(s)
 		}
-		if err := s.scan(); err != nil {
-			return nil, err
-		}
-	}
-	return shards, nil
+		return s.scan()
+	})
+	return shards, err
 }
 
 // windowFor makes the feed window of a shard that goes on, and gives its segments their places.
@@ -255,7 +253,7 @@ func (d *Dir) attach(s *shardScan) error {
 func (d *Dir) newLog(s *shardScan) *Log {
 	o := &d.o
 	l := &Log{
-		fs: o.FS, shard: s.shard, path: s.dir, segmentBytes: o.SegmentBytes,
+		dir: d, fs: o.FS, shard: s.shard, path: s.dir, segmentBytes: o.SegmentBytes,
 		step:     min(preallocStep, max(o.SegmentBytes, 64<<10)),
 		serveAll: o.ServeAll, now: o.Now, logger: o.Logger,
 		segs: s.segs, pins: make(map[*Reader]uint64),
@@ -268,6 +266,8 @@ func (d *Dir) newLog(s *shardScan) *Log {
 	l.lineage.Store(&lin)
 	l.gen.Store(newGenerationAt(s.generation(), s.end.off))
 	l.lastTxn.Store(s.end.txn)
+	l.writtenTxn.Store(s.end.txn)
+	l.durableTxn.Store(s.end.txn)
 	l.marks.hold = noHold
 	l.marks.policy.Store(int64(o.Policy))
 	seg := s.newest()

@@ -33,7 +33,7 @@ type Options struct {
 	Ephemeral    bool  // drop whatever the window does not need: for stores in memory
 	Policy       Policy
 
-	Now    func() int64  // unix ms; nil: the system's clock
+	Now    func() int64  // unix ms, safe for concurrent use; nil: the system's clock
 	Rand   func() uint64 // nil: crypto/rand
 	Logger *slog.Logger  // nil: nothing is logged
 }

@@ -171,26 +171,39 @@ func (r *Reader) proceed() error {
 			return r.place(c)
 		}
 		if child == 0 {
+			if err := r.l.Err(); errors.Is(err, ErrClosed) {
+				return err
+			}
 			return io.EOF
 		}
-		if err := r.checkFork(child); err != nil {
-			return err
+		if crossed, err := r.toFork(child); err != nil || !crossed {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		r.leave()
 		r.gen, r.off, r.limit = child, 0, 0
 	}
 }
 
-// checkFork checks that the segment after the one just read to the fork is the child's first one.
-func (r *Reader) checkFork(child uint64) error {
+// toFork checks that the segment after the one just read to the fork is the child's first one. It
+// may be that there is one without frames between: then it enters that, and has not crossed.
+func (r *Reader) toFork(child uint64) (crossed bool, err error) {
 	if r.seg == nil {
-		return nil
+		return true, nil
 	}
 	next := r.l.after(r.seg)
-	if next == nil || next.generation != child {
-		return r.s.located(corruptf("generation %d does not follow", child))
+	if next == nil {
+		return false, r.s.located(corruptf("generation %d does not follow", child))
 	}
-	return r.checkLink(next)
+	if err := r.checkLink(next); err != nil {
+		return false, err
+	}
+	if next.generation == r.gen {
+		return false, r.enter(next, r.s.Cursor())
+	}
+	return true, nil
 }
 
 // bounds returns how far the reader may go in its generation, and the one to follow after that: 0

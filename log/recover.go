@@ -42,7 +42,7 @@ type shardScan struct {
 	read   uint64    // offset up to which whole valid frames were found
 	reason error     // why the log ends before the file does, nil: it does not
 	maxTxn uint64    // highest transaction id found, also in what is to be cut
-	needs  [MaxShards]uint64
+	needs  needs     // of the groups found
 	win    *window   // when not nil: takes in the newest segment's frames
 	index  seekIndex // of the newest segment
 }
@@ -190,11 +190,7 @@ func (s *shardScan) group(f *Frame) {
 		return
 	}
 	s.maxTxn = max(s.maxTxn, f.Txn)
-	for i := range s.needs {
-		if f.Mask&(1<<i) != 0 {
-			s.needs[i] = max(s.needs[i], f.Txn)
-		}
-	}
+	s.needs.add(f.Txn, f.Mask)
 }
 
 // ended decides what the end of the stream means.
@@ -238,14 +234,13 @@ func (s *shardScan) checkMark() error {
 		Err: fmt.Errorf("frames up to %v were durable: %w", m, err)}
 }
 
-// cut keeps the bytes after the end aside and truncates the newest segment (step 5).
+// cut keeps the bytes after the end aside and truncates the newest segment, durably (step 5).
 func (s *shardScan) cut(r *ShardRecovery) error {
-	if s.size == s.end.pos {
-		return nil
-	}
 	seg := s.newest()
-	r.CutBytes, r.CutFrames = s.size-s.end.pos, s.read-min(s.read, s.end.off)
-	r.Reason = s.reason.Error()
+	if s.size > s.end.pos {
+		r.CutBytes, r.CutFrames = s.size-s.end.pos, s.read-min(s.read, s.end.off)
+		r.Reason = s.reason.Error()
+	}
 	f, err := s.fs.OpenReadWrite(seg.path)
 	if err != nil {
 		return err
@@ -256,6 +251,14 @@ func (s *shardScan) cut(r *ShardRecovery) error {
 
 func (s *shardScan) cutFile(f vfs.File, r *ShardRecovery) error {
 	seg := s.newest()
+	if s.size == s.end.pos {
+		// Nothing to cut, but what a killed process wrote may be in no fsync yet: it is about to
+		// become the past, whose damage nobody forgives. The truncation gives back what was reserved ahead.
+		if err := f.Truncate(s.size); err != nil {
+			return err
+		}
+		return f.Sync()
+	}
 	dir := path.Join(s.dir, "cut")
 	name := path.Join(dir, fmt.Sprintf("%020d-%d", seg.number, s.end.pos))
 	kept, err := keepAside(s.fs, f, s.end.pos, s.size, s.dir, dir, name)

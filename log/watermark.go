@@ -126,8 +126,9 @@ func (w *waiters) take(mark uint64) (fire []func()) {
 // OnAdvance calls fn once: as soon as a frame at or after off is visible in the current generation
 // (Visible() > off), or the log fails, closes or begins a new generation. If that is so already, fn
 // is called before OnAdvance returns; otherwise by whichever goroutine advances the log. fn must
-// not block and must not call into the log's append side. cancel makes a call that has not begun
-// not happen.
+// not block, and must not call into the log beyond asking for watermarks: locks of it are held. cancel makes a call that has not begun
+// not happen. Who is called looks at Err before waiting again: a log that failed has nothing to
+// wait for, and calls at once.
 //
 // The offset belongs to the generation that is current now. Who waits with a cursor it got
 // earlier uses OnAdvanceFrom, which can't mistake a new generation's offsets for the old one's.

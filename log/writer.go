@@ -47,7 +47,8 @@ func (l *Log) reserveSlow(n int64) error {
 
 // Begin opens a group: until End or Abort its frames are in the log of nobody. timeMS is the
 // group's time (unix ms; the log's last time if that is later), txn the identity of the group over
-// the several shards in mask (0: only this shard's), which grows from group to group.
+// the several shards in mask (0: only this shard's), which grows from group to group. Exactly the
+// shards in mask get a part of such a group, with at least one frame each.
 //
 // REQUIRES: the shard's lock, kept until End or Abort.
 func (l *Log) Begin(timeMS int64, cause FrameCause, txn, mask uint64) {
@@ -74,8 +75,9 @@ func (l *Log) End() (next uint64) {
 	next = e.End()
 	if e.frames > 0 {
 		l.crc = e.lastCRC()
-		if e.txn > l.lastTxn.Load() {
-			l.lastTxn.Store(e.txn)
+		if e.txn != 0 {
+			l.lastTxn.Store(max(e.txn, l.lastTxn.Load()))
+			l.needs.add(e.txn, e.mask)
 		}
 		if n := len(l.groups); n == 0 || e.start >= int(l.groups[n-1].pos)+seekGranule {
 			l.groups = append(l.groups, indexEntry{e.first, int64(e.start)})
@@ -162,6 +164,7 @@ func (l *Log) writeOut() error {
 	l.indexOut(pos)
 	w.bytes += int64(len(w.out))
 	w.seg.end.Store(w.tail.pos)
+	l.writtenTxn.Store(w.tail.txn)
 	g.written.Store(w.outNext)
 	if cap(w.out) <= keepBuffer {
 		w.spare = w.out[:0]
