@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 )
 
@@ -55,11 +54,11 @@ func parseReply(b []byte) (v any, rest []byte, err error) {
 
 func parseBulk(size, rest []byte) (any, []byte, error) {
 	n, err := strconv.Atoi(string(size))
-	if err != nil || n > len(rest)-2 || n > math.MaxInt-2 {
-		return nil, nil, errReply
-	}
-	if n < 0 {
+	if err == nil && n < 0 {
 		return nil, rest, nil
+	}
+	if err != nil || n > len(rest)-2 {
+		return nil, nil, errReply
 	}
 	return string(rest[:n]), rest[n+2:], nil
 }

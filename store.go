@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/feed"
+	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/resp"
 )
 
@@ -182,6 +184,19 @@ func (s *Store) local(c *command.Ctx) error {
 		s.feed.Info(c.Args, c.W)
 	default:
 		return fmt.Errorf("kevy: %q needs a connection: an embedded store has none", c.Cmd.Name)
+	}
+	return nil
+}
+
+// Restore makes the new data directory to with the state that the store in from had at a cursor
+// (the first change not to apply). from is only read, and may be open; to must not exist or be empty. The
+// restored store begins a new generation.
+func Restore(from, to string, at log.Cursor) error {
+	_, err := engine.Restore(engine.RestoreOptions{
+		From: filepath.ToSlash(from), To: filepath.ToSlash(to), At: []log.Cursor{at},
+	})
+	if err != nil {
+		return fmt.Errorf("kevy: %w", err)
 	}
 	return nil
 }
