@@ -10,7 +10,7 @@ KEVY=$(realpath "${1:-./kevy}")
 RUNS=${RUNS:-3} N=${N:-1000000} TESTS=${TESTS:-"set get"} PIPELINES=${PIPELINES:-"1 16"}
 WORK=$(mktemp -d)
 KPORT=$((20000 + RANDOM % 10000)) RPORT=$((30000 + RANDOM % 10000))
-"$KEVY" serve --bind 127.0.0.1 --port $KPORT --dir "$WORK/kevy" --appendfsync everysec ${KEVY_FLAGS:-} >"$WORK/kevy.log" 2>&1 &
+"$KEVY" serve --bind 127.0.0.1 --port $KPORT --dir "$WORK/kevy" --appendfsync everysec ${FLAGS:-} >"$WORK/kevy.log" 2>&1 &
 KPID=$!
 mkdir "$WORK/redis"
 redis-server --bind 127.0.0.1 --port $RPORT --dir "$WORK/redis" --save "" --appendonly yes --appendfsync everysec \

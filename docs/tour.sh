@@ -220,6 +220,8 @@ check yes "$([ "$GEN" -gt "$OLD" ] && echo yes)" "and is greater than the old on
 want '"Emil"' GET user:5
 check "$DIGEST" "$(cli PREFIX.DIGEST '')" "keys, values and deadlines are the same"
 want '(error) FEEDRESYNC GEN 0' FEED.READ 0 "$OLD" 11
+wait "$TAILPID"; check 3 $? "the follower was told so too, and ended with status 3"
+TAILPID=
 want OK SET after:crash 1
 want '(error) FEEDRESYNC GEN 1' FEED.READ 0 "$OLD" 0
 want '1) (integer) GEN
@@ -263,7 +265,6 @@ want '1) (integer) GEN
          6) 1) (integer) 1
             2) (integer) 1' FEED.READ 0 "$GEN" 1 WITHMETA BLOCK 2000
 
-kill "$TAILPID" 2>/dev/null; wait "$TAILPID" 2>/dev/null; TAILPID=
 want '' SHUTDOWN
 wait "$PID"; check 0 $? "SHUTDOWN: exit status 0"
 PID=

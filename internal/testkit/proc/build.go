@@ -34,7 +34,7 @@ func Main(m *testing.M) int {
 
 // Kevy returns the path of the kevy binary, which it builds on first use.
 func Kevy() (string, error) {
-	if b := os.Getenv("KEVY_BINARY"); b != "" {
+	if b := os.Getenv("TESTKIT_KEVY"); b != "" {
 		return filepath.Abs(b)
 	}
 	built.Lock()
@@ -57,7 +57,7 @@ func build() error {
 	built.dir = dir
 	bin := filepath.Join(dir, "kevy")
 	args := []string{"build", "-o", bin}
-	if os.Getenv("KEVY_RACE") == "1" {
+	if os.Getenv("TESTKIT_RACE") == "1" {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "./cmd/kevy")...)

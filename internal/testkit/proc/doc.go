@@ -5,6 +5,6 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(proc.Main(m)) }
 //
-// KEVY_BINARY names a binary to use instead of building one; KEVY_RACE=1 builds it with the race
+// TESTKIT_KEVY names a binary to use instead of building one; TESTKIT_RACE=1 builds it with the race
 // detector.
 package proc

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -153,6 +154,7 @@ func launch(dir string, port int, cmd *exec.Cmd) (*Server, error) {
 	}
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.Dir = filepath.Dir(dir)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KEVY_") })
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("proc: %w", err)
 	}
