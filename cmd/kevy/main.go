@@ -23,6 +23,7 @@ Usage: kevy [command] [flags]
 Commands:
   serve      run the server (the default)
   feed tail  follow the change feed of a running server
+  restore    make a data directory from another one as it was at a cursor
   version    print the version
   help       print this text
 
@@ -50,6 +51,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return serve(args, stdout, stderr)
 	case "feed":
 		return feedCommand(args, stdout, stderr)
+	case "restore":
+		return restore(args, stdout, stderr)
 	case "version":
 		fmt.Fprintln(stdout, versionLine())
 		return exitOK

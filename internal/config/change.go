@@ -40,7 +40,7 @@ func Match(patterns []string, match func(pattern, name string) bool) []string {
 // Change applies the pairs of CONFIG SET to a copy of c: all of them or, with an error worded as
 // Redis words it, none. changed are the rows whose value is another one now.
 func (c *Config) Change(pairs []Pair) (next *Config, changed []*Key, err error) {
-	rows, err := changeable(pairs)
+	rows, err := c.changeable(pairs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,15 +61,16 @@ func SetFailed(name string, cause error) error {
 	return fmt.Errorf("ERR CONFIG SET failed (possibly related to argument '%s') - %w", name, cause)
 }
 
-// changeable finds the rows of the pairs; the first pair that cannot be set is the error.
-func changeable(pairs []Pair) ([]*Key, error) {
+// changeable finds the rows of the pairs; the first pair that cannot be set is the error. A key
+// that needs a restart may be set to the value it has.
+func (c *Config) changeable(pairs []Pair) ([]*Key, error) {
 	rows := make([]*Key, 0, len(pairs))
 	for _, p := range pairs {
 		k, ok := Lookup(p.Name)
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", p.Name)
-		case !k.Live:
+		case !k.Live && (k.Fixed || !c.has(k, p.Value)):
 			return nil, SetFailed(p.Name, errImmutable)
 		case slices.Contains(rows, k):
 			return nil, SetFailed(p.Name, errDuplicate)
@@ -77,4 +78,10 @@ func changeable(pairs []Pair) ([]*Key, error) {
 		rows = append(rows, k)
 	}
 	return rows, nil
+}
+
+// has reports whether k's value is the one that text names.
+func (c *Config) has(k *Key, text string) bool {
+	d := c.Clone()
+	return d.Set(k, text) == nil && d.Text(k) == c.Text(k)
 }

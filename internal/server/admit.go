@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"github.com/kevydb/kevy/internal/command"
 )
 
@@ -60,12 +62,7 @@ func (s *session) dropSpans(start int) {
 // checked runs, queues, postpones or refuses one request, in the order in which Redis checks.
 func (s *session) checked(cmd *command.Command, args [][]byte, bad string) (postponed bool) {
 	if cmd == nil {
-		if s.multi.on && isName(args[0], "exec") {
-			s.srv.stats.rejected(rowOf(args).ID)
-			s.abortExec(bad)
-		} else {
-			s.rejectRequest(args, bad)
-		}
+		s.rejectRequest(args, bad)
 		return false
 	}
 	s.cmd = cmd
@@ -90,8 +87,8 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) (post
 // refuse rejects a command that exists. A refused EXEC ends the transaction.
 func (s *session) refuse(cmd *command.Command, text string) {
 	s.srv.stats.rejected(cmd.ID)
-	if cmd.Name == "exec" && s.multi.on {
-		s.abortExec(text)
+	if cmd.Name == "exec" {
+		s.abortExec(strings.TrimPrefix(text, "ERR "))
 		return
 	}
 	s.reject(text)

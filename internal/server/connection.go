@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"math"
 	"strconv"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -44,8 +45,10 @@ func quitCommand(s *session, _ [][]byte) {
 func selectCommand(s *session, args [][]byte) {
 	n, ok := parseInt(args[1])
 	switch {
-	case !ok || n < -1<<31 || n >= 1<<31:
+	case !ok:
 		s.w.Error(msgNotInteger)
+	case n < math.MinInt32 || n > math.MaxInt32:
+		s.w.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
 	case n != 0:
 		s.w.Error("ERR DB index is out of range")
 	default:

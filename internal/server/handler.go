@@ -133,11 +133,13 @@ func (s *session) rejectRequest(args [][]byte, text string) {
 		s.conn.Close()
 		return
 	}
-	if row := rowOf(args); row != nil {
-		s.cmd = row
-		s.srv.stats.rejected(row.ID)
+	row := rowOf(args)
+	if row == nil {
+		s.reject(text)
+		return
 	}
-	s.reject(text)
+	s.cmd = row
+	s.refuse(row, text)
 }
 
 // rowOf finds the row a refused request was meant for, or nil.

@@ -111,6 +111,10 @@ func (r *report) memory() {
 
 func (r *report) persistence() {
 	save := &r.stats.Save
+	saving, rewriting := save.Running, false
+	if save.Running && r.srv.rewriting.Load() {
+		saving, rewriting = false, true
+	}
 	running := int64(-1)
 	if save.Running {
 		running = (r.now.UnixMilli() - save.StartedMS) / 1000
@@ -123,14 +127,12 @@ func (r *report) persistence() {
 	r.field("current_fork_perc", "0.00")
 	r.zeros("current_save_keys_processed", "current_save_keys_total")
 	r.fields(
-		"rdb_changes_since_last_save", r.stats.Dirty, "rdb_bgsave_in_progress", bit(save.Running),
+		"rdb_changes_since_last_save", r.stats.Dirty, "rdb_bgsave_in_progress", bit(saving),
 		"rdb_last_save_time", save.LastMS/1000, "rdb_last_bgsave_status", okOrErr(save.LastErr),
 		"rdb_last_bgsave_time_sec", last, "rdb_current_bgsave_time_sec", running,
 		"rdb_saves", save.Count, "rdb_last_cow_size", 0, "rdb_last_load_keys_expired", 0,
 		"rdb_last_load_keys_loaded", 0, "aof_enabled", 1,
-	)
-	r.zeros("aof_rewrite_in_progress", "aof_rewrite_scheduled")
-	r.fields(
+		"aof_rewrite_in_progress", bit(rewriting), "aof_rewrite_scheduled", bit(r.srv.scheduled.Load() > 0),
 		"aof_last_rewrite_time_sec", -1, "aof_current_rewrite_time_sec", -1,
 		"aof_last_bgrewrite_status", "ok", "aof_rewrites", 0,
 		"aof_rewrites_consecutive_failures", 0, "aof_last_write_status", okOrErr(r.stats.Err),

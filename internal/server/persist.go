@@ -20,6 +20,7 @@ func saveError(err error) string {
 
 func saveCommand(s *session, _ [][]byte) {
 	s.parkRun(func(w *resp.Writer) {
+		s.srv.rewriting.Store(false)
 		if err := s.srv.eng.Save(); err != nil {
 			w.Error(saveError(err))
 			return
@@ -35,30 +36,30 @@ func bgsaveCommand(s *session, args [][]byte) {
 		s.w.Error(msgSyntax)
 		return
 	}
-	s.background("Background saving started", "Background saving scheduled", schedule)
+	s.background("Background saving started", "Background saving scheduled", schedule, false)
 }
 
 // bgrewriteaofCommand is BGREWRITEAOF: a snapshot, and the log segments it makes unneeded dropped.
 func bgrewriteaofCommand(s *session, _ [][]byte) {
 	s.background("Background append only file rewriting started",
-		"Background append only file rewriting scheduled", true)
+		"Background append only file rewriting scheduled", true, true)
 }
 
-// background starts a snapshot. Inside a transaction, which holds the shard locks that a snapshot
+// background starts a snapshot; rewrite says which command's name INFO shows it under. Inside a transaction, which holds the shard locks that a snapshot
 // needs for a moment, it starts when the transaction is over.
-func (s *session) background(started, scheduled string, schedule bool) {
+func (s *session) background(started, scheduled string, schedule, rewrite bool) {
 	if s.multi.running {
 		s.w.Simple(scheduled)
-		s.onLoop(func() { s.srv.saveSoon() })
+		s.onLoop(func() { s.srv.saveSoon(rewrite) })
 		return
 	}
 	s.parkRun(func(w *resp.Writer) {
-		err := s.srv.eng.BGSave()
+		err := s.srv.bgsave(rewrite)
 		switch {
 		case err == nil:
 			w.Simple(started)
 		case errors.Is(err, engine.ErrSaving) && schedule:
-			s.srv.saveSoon()
+			s.srv.saveSoon(rewrite)
 			w.Simple(scheduled)
 		default:
 			w.Error(saveError(err))
@@ -66,13 +67,24 @@ func (s *session) background(started, scheduled string, schedule bool) {
 	})
 }
 
+// bgsave starts a snapshot and remembers under which name.
+func (srv *Server) bgsave(rewrite bool) error {
+	err := srv.eng.BGSave()
+	if err == nil {
+		srv.rewriting.Store(rewrite)
+	}
+	return err
+}
+
 // saveSoon starts a snapshot as soon as none runs.
-func (srv *Server) saveSoon() {
+func (srv *Server) saveSoon(rewrite bool) {
 	srv.jobs.Add(1)
+	srv.scheduled.Add(1)
 	go func() {
 		defer srv.jobs.Done()
+		defer srv.scheduled.Add(-1)
 		for {
-			err := srv.eng.BGSave()
+			err := srv.bgsave(rewrite)
 			if !errors.Is(err, engine.ErrSaving) {
 				if err != nil {
 					srv.log.Error("scheduled snapshot failed", "error", err)

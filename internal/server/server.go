@@ -64,6 +64,9 @@ type Server struct {
 	blocked atomic.Int64
 	ctxs    sync.Pool
 
+	rewriting atomic.Bool  // the last snapshot was begun by BGREWRITEAOF
+	scheduled atomic.Int64 // snapshots waiting for the running one
+
 	expire   expireSwitch
 	stop     chan StopRequest
 	stopping atomic.Bool
