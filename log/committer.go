@@ -85,22 +85,25 @@ func (l *Log) commit() {
 	}
 }
 
-// maintain syncs as the policy says, retries after a full disk, rolls the segment and reserves
-// space ahead. Errors that matter are sticky: there is nobody to return them to.
+// maintain syncs as the policy says, and keeps house after each sync. Under always it goes on until
+// everything appended is durable. Errors that matter are sticky: there is nobody to return them to.
 func (l *Log) maintain(second bool) {
-	policy := l.Policy()
 	for l.Err() == nil {
-		g := l.gen.Load()
-		if g.durable.Load() >= g.appended.Load() || policy == No || (policy == EverySec && !second) {
-			break
+		g, policy := l.gen.Load(), l.Policy()
+		behind := func() bool { return g.durable.Load() < g.appended.Load() }
+		var err error
+		if behind() && (policy == Always || (policy == EverySec && second)) {
+			err = l.Sync()
 		}
-		if l.Sync() != nil || policy == EverySec {
-			break
+		l.keepHouse(second)
+		if policy != Always || err != nil || !behind() {
+			return
 		}
 	}
-	if l.Err() != nil {
-		return
-	}
+}
+
+// keepHouse retries after a full disk, reserves space ahead and rolls the segment.
+func (l *Log) keepHouse(second bool) {
 	l.wmu.Lock()
 	if second {
 		_ = l.flush() // appended without a Flush, or left from a full disk: its error is sticky or comes again
@@ -110,7 +113,7 @@ func (l *Log) maintain(second bool) {
 		_ = l.grow(0) // sticky, or Reserve will find out
 	}
 	l.wmu.Unlock()
-	if size >= l.segmentBytes && l.roll() == nil && l.onRoll != nil {
+	if size >= l.segmentBytes && l.Err() == nil && l.roll() == nil && l.onRoll != nil {
 		l.onRoll()
 	}
 }

@@ -254,7 +254,7 @@ func TestFaultAtEveryStepOfOpen(t *testing.T) {
 		reopen(t, fsys.KillClone(), items, len(items))
 		rng := newModel(t, uint64(n), 1).rng
 		for range 10 {
-			reopen(t, fsys.CrashClone(rng), items, 0)
+			reopen(t, fsys.CrashClone(rng), items, 10)
 		}
 	}
 	t.Fatal("Open never succeeded")

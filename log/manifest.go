@@ -114,8 +114,12 @@ func (m *manifest) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b = append(b, '\n')
-	return fmt.Appendf(b, "crc32c %08x\n", crc32.Checksum(b, castagnoli)), nil
+	return signed(append(b, '\n')), nil
+}
+
+// signed appends the line with the checksum.
+func signed(b []byte) []byte {
+	return fmt.Appendf(b, "crc32c %08x\n", crc32.Checksum(b, castagnoli))
 }
 
 // decodeManifest reads what encode wrote. The error matches ErrVersion for a version this program
@@ -126,7 +130,7 @@ func decodeManifest(b []byte) (*manifest, error) {
 		return nil, corruptf("manifest of %d bytes", len(b))
 	}
 	doc, sum := b[:len(b)-trailer], b[len(b)-trailer:]
-	if want := fmt.Appendf(nil, "crc32c %08x\n", crc32.Checksum(doc, castagnoli)); !bytes.Equal(sum, want) {
+	if !bytes.Equal(sum, signed(doc[:len(doc):len(doc)])[len(doc):]) {
 		return nil, corruptf("manifest: checksum")
 	}
 	var v struct{ Version int }

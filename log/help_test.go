@@ -44,6 +44,8 @@ func put(t testing.TB, l *Log, n int) uint64 {
 	return next
 }
 
+// readAll reads from c to the limit, checks that offsets have no holes, and returns the number of
+// frames and the reader's last cursor.
 func readAll(t testing.TB, l *Log, c Cursor, o ReaderOptions) (frames int, end Cursor) {
 	t.Helper()
 	r, err := l.NewReader(c, o)
@@ -65,52 +67,5 @@ func readAll(t testing.TB, l *Log, c Cursor, o ReaderOptions) (frames int, end C
 		}
 		want = Cursor{f.Cursor.Generation, f.Cursor.Offset + 1}
 		frames++
-	}
-}
-
-func TestHappyPath(t *testing.T) {
-	fsys := vfs.NewMem()
-	o := testOptions(fsys)
-	d, rec := mustOpen(t, o)
-	if !rec.Created || !rec.Clean {
-		t.Fatalf("%+v", rec)
-	}
-	l := d.Log(0)
-	start := l.Tail()
-	put(t, l, 3)
-	put(t, l, 1)
-	if n, end := readAll(t, l, start, ReaderOptions{}); n != 4 || end != l.Tail() {
-		t.Fatalf("%d frames, end %v", n, end)
-	}
-	if err := d.Close(true); err != nil {
-		t.Fatal(err)
-	}
-	d, rec = mustOpen(t, o)
-	l = d.Log(0)
-	if !rec.Clean || rec.Created || l.Tail() != (Cursor{start.Generation, 4}) {
-		t.Fatalf("%+v tail %v", rec, l.Tail())
-	}
-	put(t, l, 2)
-	if n, _ := readAll(t, l, start, ReaderOptions{Feed: true}); n != 6 {
-		t.Fatalf("%d frames", n)
-	}
-	if err := d.NewGeneration(CauseFlush); err != nil {
-		t.Fatal(err)
-	}
-	put(t, l, 1)
-	if n, end := readAll(t, l, start, ReaderOptions{Follow: true}); n != 7 || end != l.Tail() {
-		t.Fatalf("%d frames, end %v", n, end)
-	}
-	_ = d.Close(false)
-	d, rec = mustOpen(t, o)
-	l = d.Log(0)
-	if rec.Clean {
-		t.Fatalf("%+v", rec)
-	}
-	if n, _ := readAll(t, l, start, ReaderOptions{Follow: true}); n != 7 {
-		t.Fatalf("%d frames", n)
-	}
-	if lin := l.Lineage(); len(lin) != 3 || lin[1].Cause != CauseFlush || lin[2].Cause != CauseCrash {
-		t.Fatalf("%+v", lin)
 	}
 }

@@ -1,0 +1,652 @@
+package log
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log/effect"
+)
+
+func TestRestartsAndGenerations(t *testing.T) {
+	fsys := vfs.NewMem()
+	o := testOptions(fsys)
+	d, rec := mustOpen(t, o)
+	if !rec.Created || !rec.Clean || d.HashSeed() != 7 || d.Shards() != 1 || d.Path() != "data" {
+		t.Fatalf("%+v", rec)
+	}
+	if _, _, err := Open(o); !errors.Is(err, vfs.ErrLocked) {
+		t.Fatalf("second Open: %v", err)
+	}
+	l := d.Log(0)
+	start := l.Tail()
+	put(t, l, 3)
+	put(t, l, 1)
+	if n, end := readAll(t, l, start, ReaderOptions{}); n != 4 || end != l.Tail() {
+		t.Fatalf("%d frames, end %v", n, end)
+	}
+	if err := d.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Flush(); !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+	o.Shards, o.HashSeed = 3, 9 // only for new directories
+	d, rec = mustOpen(t, o)
+	l = d.Log(0)
+	if !rec.Clean || rec.Created || l.Tail() != (Cursor{start.Generation, 4}) || d.Shards() != 1 || d.HashSeed() != 7 {
+		t.Fatalf("%+v tail %v", rec, l.Tail())
+	}
+	put(t, l, 2)
+	if n, _ := readAll(t, l, start, ReaderOptions{Feed: true}); n != 6 {
+		t.Fatalf("%d frames", n)
+	}
+	fired := 0
+	l.OnAdvance(6, func() { fired++ })
+	l.OnDurable(7, func() { fired++ })
+	if err := d.NewGeneration(CauseFlush); err != nil {
+		t.Fatal(err)
+	}
+	if fired != 2 || l.Tail().Offset != 0 || l.Generation() <= start.Generation {
+		t.Fatalf("fired %d, tail %v", fired, l.Tail())
+	}
+	put(t, l, 1)
+	if n, end := readAll(t, l, start, ReaderOptions{Follow: true}); n != 7 || end != l.Tail() {
+		t.Fatalf("%d frames, end %v", n, end)
+	}
+	_ = d.Close(false)
+	d, rec = mustOpen(t, o)
+	l = d.Log(0)
+	if rec.Clean || rec.Shards[0].Found.Offset != 1 {
+		t.Fatalf("%+v", rec)
+	}
+	if n, _ := readAll(t, l, start, ReaderOptions{Follow: true}); n != 7 {
+		t.Fatalf("%d frames", n)
+	}
+	lin := d.Lineage(0)
+	if len(lin) != 3 || lin[0].Cause != CauseCreate || lin[1].Cause != CauseFlush || lin[2].Cause != CauseCrash ||
+		lin[1].Parent != start.Generation || lin[1].ParentOffset != 6 || lin[2].ParentOffset != 1 {
+		t.Fatalf("%+v", lin)
+	}
+}
+
+// TestErrorsOfCursors: what NewReader says about cursors at and around every boundary.
+func TestErrorsOfCursors(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Window = 300
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	old := l.Generation()
+	put(t, l, 5)
+	if err := d.NewGeneration(CauseFlush); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		put(t, l, 1)
+	}
+	gen, base := l.Generation(), l.Base()
+	if base < 10 || base > 19 {
+		t.Fatalf("base %d", base)
+	}
+	feed, replay := ReaderOptions{Feed: true}, ReaderOptions{Limit: LimitWritten}
+	resync := &ResyncError{gen, 20}
+	for _, tt := range []struct {
+		c    Cursor
+		o    ReaderOptions
+		want error
+	}{
+		{Cursor{gen, base}, feed, nil},
+		{Cursor{gen, base - 1}, feed, resync},
+		{Cursor{gen, 0}, feed, resync},
+		{Cursor{gen, 20}, feed, nil},
+		{Cursor{gen, 21}, feed, ErrAhead},
+		{Cursor{gen, 1<<64 - 1}, feed, ErrAhead},
+		{Cursor{gen + 1, 0}, feed, resync},
+		{Cursor{old, 0}, feed, resync},
+		{Cursor{old, 5}, feed, resync},
+		{Cursor{0, 0}, feed, resync},
+		{Cursor{old, 5}, ReaderOptions{Feed: true, Follow: true}, nil},
+		{Cursor{old, 6}, ReaderOptions{Feed: true, Follow: true}, resync},
+		{Cursor{old + 1, 0}, ReaderOptions{Feed: true, Follow: true}, resync},
+		{Cursor{gen, 0}, replay, nil},
+		{Cursor{gen, 20}, replay, nil},
+		{Cursor{gen, 21}, replay, ErrAhead},
+		{Cursor{old, 0}, replay, nil},
+		{Cursor{old, 5}, replay, nil},
+		{Cursor{old, 6}, replay, ErrAhead},
+		{Cursor{old - 1, 0}, replay, ErrGone},
+		{Cursor{0, 0}, replay, ErrGone},
+		{Cursor{old, 0}, ReaderOptions{Limit: LimitEnd, End: Cursor{gen, 21}, Follow: true}, ErrAhead},
+		{Cursor{old, 0}, ReaderOptions{Limit: LimitEnd, End: Cursor{gen + 1, 0}, Follow: true}, ErrGone},
+	} {
+		r, err := l.NewReader(tt.c, tt.o)
+		if err == nil {
+			_, err = r.Next()
+			if err == io.EOF {
+				err = nil
+			}
+			r.Close()
+		}
+		var re *ResyncError
+		if errors.As(tt.want, &re) {
+			got, ok := err.(*ResyncError)
+			if !ok || *got != *re {
+				t.Errorf("%v %+v: %v, want %v", tt.c, tt.o, err, tt.want)
+			}
+		} else if !errors.Is(err, tt.want) {
+			t.Errorf("%v %+v: %v, want %v", tt.c, tt.o, err, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		end  Cursor
+		want int
+	}{{Cursor{old, 0}, 0}, {Cursor{old, 3}, 3}, {Cursor{old, 5}, 5}, {Cursor{gen, 0}, 5}, {Cursor{gen, 7}, 12}, {Cursor{gen, 20}, 25}} {
+		n, end := readAll(t, l, Cursor{old, 0}, ReaderOptions{Limit: LimitEnd, End: tt.end, Follow: true})
+		if n != tt.want || end != tt.end {
+			t.Errorf("to %v: %d frames, at %v", tt.end, n, end)
+		}
+	}
+	// A feed reader that is open while the generation changes.
+	r, err := l.NewReader(Cursor{gen, 20}, feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Next(); err != io.EOF {
+		t.Fatal(err)
+	}
+	called := false
+	r.OnAdvance(func() { called = true })
+	if err := d.NewGeneration(CauseFlush); err != nil {
+		t.Fatal(err)
+	}
+	var re *ResyncError
+	if _, err := r.Next(); !errors.As(err, &re) || re.Generation != l.Generation() || re.Tail != 0 || !called {
+		t.Fatalf("%v, called %v", err, called)
+	}
+	called = false
+	l.OnAdvanceFrom(Cursor{gen, 20}, func() { called = true })
+	if !called {
+		t.Fatal("waits for an offset of a generation that has ended")
+	}
+}
+
+func TestHoldAndPolicies(t *testing.T) {
+	d, _ := mustOpen(t, testOptions(vfs.NewMem()))
+	l := d.Log(0)
+	put(t, l, 2)
+	l.SetHold(l.Appended())
+	woken := 0
+	l.OnAdvance(2, func() { woken++ })
+	put(t, l, 2)
+	put(t, l, 2)
+	if l.Visible() != 2 || l.Written() != 6 || woken != 0 {
+		t.Fatalf("visible %d written %d woken %d", l.Visible(), l.Written(), woken)
+	}
+	if n, _ := readAll(t, l, Cursor{l.Generation(), 0}, ReaderOptions{Feed: true}); n != 2 {
+		t.Fatalf("%d frames", n)
+	}
+	if n, _ := readAll(t, l, Cursor{l.Generation(), 5}, ReaderOptions{Feed: true}); n != 0 {
+		t.Fatalf("%d frames", n)
+	}
+	l.SetHold(4)
+	if l.Visible() != 4 || woken != 1 {
+		t.Fatalf("visible %d woken %d", l.Visible(), woken)
+	}
+	l.SetHold(noHold)
+	if l.Visible() != 6 {
+		t.Fatalf("visible %d", l.Visible())
+	}
+	d.SetPolicy(Always)
+	waitFor(t, func() bool { return l.Durable() == 6 })
+	l.Begin(1, ByClient, 0, 0)
+	l.Append(set("a", "b"))
+	next := l.End()
+	if l.Visible() != 6 || l.Written() != 6 {
+		t.Fatal("visible before written")
+	}
+	done := make(chan struct{})
+	l.OnDurable(next, func() { close(done) })
+	l.SyncThrough(next)
+	<-done
+	if l.Visible() != next || l.Durable() != next {
+		t.Fatalf("visible %d durable %d", l.Visible(), l.Durable())
+	}
+}
+
+func TestEverySecond(t *testing.T) {
+	d, _ := mustOpen(t, testOptions(vfs.NewMem()))
+	l := d.Log(0)
+	put(t, l, 2)
+	waitFor(t, func() bool { return l.Durable() == 2 })
+	if c := l.DurableTail(); c != l.Tail() {
+		t.Fatal(c)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	d, _ := mustOpen(t, testOptions(vfs.NewMem()))
+	l := d.Log(0)
+	l.Begin(5, ByScript, 0, 0)
+	l.Append(set("gone", "x"))
+	l.Abort()
+	l.Begin(5, ByScript, 0, 0)
+	if next := l.End(); next != 0 || l.Appended() != 0 {
+		t.Fatal(next)
+	}
+	l.Begin(50, ByClient, 77, 1)
+	l.Append(set("a", "1"))
+	l.SetCause(ByExpiry)
+	l.Append(&effect.Effect{Op: effect.Del, Args: [][]byte{[]byte("b"), []byte("c")}})
+	l.Append(&effect.Effect{Op: effect.FlushAll})
+	l.End()
+	l.Begin(40, ByEviction, 0, 0) // the clock went back
+	l.Append(&effect.Effect{Op: effect.Del, Args: [][]byte{[]byte("d")}})
+	l.End()
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := []Frame{
+		{TimeMS: 50, Txn: 77, Mask: 1, Op: effect.Set, Single: true, Key: []byte("a"), GroupFirst: true},
+		{TimeMS: 50, Txn: 77, Mask: 1, Op: effect.Del, Cause: ByExpiry},
+		{TimeMS: 50, Txn: 77, Mask: 1, Op: effect.FlushAll, Cause: ByExpiry, GroupLast: true},
+		{TimeMS: 50, Group: 3, Op: effect.Del, Cause: ByEviction, Single: true, Key: []byte("d"), GroupFirst: true, GroupLast: true},
+	}
+	for start := range want {
+		r, err := l.NewReader(Cursor{l.Generation(), uint64(start)}, ReaderOptions{Feed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := start; i < len(want); i++ {
+			f, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := want[i]
+			if f.Cursor.Offset != uint64(i) || f.TimeMS != w.TimeMS || f.Txn != w.Txn || f.Mask != w.Mask || f.Group != w.Group ||
+				f.Op != w.Op || f.Cause != w.Cause || f.Single != w.Single || string(f.Key) != string(w.Key) ||
+				f.GroupFirst != w.GroupFirst || f.GroupLast != w.GroupLast {
+				t.Fatalf("from %d, frame %d: %+v, want %+v", start, i, f, w)
+			}
+			var e effect.Effect
+			if err := effect.Decode(f.Payload, &e); err != nil || e.Op != f.Op {
+				t.Fatal(err)
+			}
+		}
+		r.Close()
+	}
+	if b, ms := l.Retained(); b != l.segs[0].end.Load() || ms != 50 {
+		t.Fatal(b, ms)
+	}
+}
+
+// TestTimeNeverFalls: not over restarts either, also when the newest segment is empty.
+func TestTimeNeverFalls(t *testing.T) {
+	fsys := vfs.NewMem()
+	for round := range 4 {
+		d, _ := mustOpen(t, testOptions(fsys))
+		l := d.Log(0)
+		if round == 0 {
+			l.Begin(9000, ByClient, 0, 0)
+			l.Append(set("a", "b"))
+			l.End()
+			if err := l.roll(); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			put(t, l, 1) // at 1000
+		}
+		r, err := l.NewReader(Cursor{l.Generation(), l.Appended() - 1}, ReaderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := r.Next(); err != nil || f.TimeMS != 9000 {
+			t.Fatalf("%+v %v", f, err)
+		}
+		r.Close()
+		_ = d.Close(round%2 == 0)
+	}
+}
+
+// TestReadersUnderLoad: readers that follow a writer over rolling segments see every frame in order and
+// none beyond what is visible.
+func TestReadersUnderLoad(t *testing.T) {
+	for _, policy := range []Policy{EverySec, Always} {
+		o := Options{FS: vfs.OS(), Dir: t.TempDir() + "/data", SegmentBytes: 4096, Policy: policy, Window: 1 << 30}
+		d, _ := mustOpen(t, o)
+		l := d.Log(0)
+		start := l.Tail()
+		const frames = 6000
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				o := ReaderOptions{Feed: i%2 == 0}
+				follow(t, l, start, o, frames)
+			})
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for n := 0; n < frames; {
+			k := min(1+rng.IntN(5), frames-n)
+			if err := l.Reserve(k * 100); err != nil {
+				t.Fatal(err)
+			}
+			l.Begin(1, ByClient, 0, 0)
+			for range k {
+				l.Append(set("key", strings.Repeat("v", rng.IntN(100))))
+			}
+			next := l.End()
+			n += k
+			switch rng.IntN(6) {
+			case 0:
+				l.SyncThrough(next)
+				time.Sleep(100 * time.Microsecond)
+			case 1, 2:
+				if err := l.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := l.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if l.Segments() < 10 {
+			t.Errorf("%d segments", l.Segments())
+		}
+		if err := d.Close(true); err != nil {
+			t.Fatal(err)
+		}
+		d, rec := mustOpen(t, o)
+		if !rec.Clean {
+			t.Fatalf("%+v", rec)
+		}
+		if n, _ := readAll(t, d.Log(0), start, ReaderOptions{Feed: true}); n != frames {
+			t.Fatalf("%d frames", n)
+		}
+	}
+}
+
+func follow(t *testing.T, l *Log, c Cursor, o ReaderOptions, frames int) {
+	r, err := l.NewReader(c, o)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { r.Close() }()
+	for n := range frames {
+		f, err := r.Next()
+		for err == io.EOF {
+			wake := make(chan struct{})
+			r.OnAdvance(func() { close(wake) })
+			select {
+			case <-wake:
+			case <-time.After(10 * time.Second):
+				t.Error("lost wake-up")
+				return
+			}
+			f, err = r.Next()
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if f.Cursor.Offset != uint64(n) || f.Cursor.Offset >= l.Visible() {
+			t.Errorf("frame %v at %d, visible %d", f.Cursor, n, l.Visible())
+			return
+		}
+		if n%997 == 0 { // somewhere in the middle, with another reader
+			at := r.Cursor()
+			r.Close()
+			if r, err = l.NewReader(at, o); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+}
+
+// TestHandOver: whoever registers while the log advances is called, exactly once.
+func TestHandOver(t *testing.T) {
+	d, _ := mustOpen(t, testOptions(vfs.NewMem()))
+	l := d.Log(0)
+	const n = 3000
+	var calls, cancelled atomic.Int64
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range uint64(n) {
+				done := make(chan struct{})
+				cancel := l.OnAdvance(i, func() { calls.Add(1); close(done) })
+				if w == 0 && i%3 == 0 {
+					cancel()
+					cancel()
+					select {
+					case <-done:
+					default:
+						cancelled.Add(1)
+						continue
+					}
+				}
+				select {
+				case <-done:
+				case <-time.After(10 * time.Second):
+					t.Errorf("waiter for %d was not called, visible %d", i, l.Visible())
+					return
+				}
+			}
+		})
+	}
+	for range n {
+		l.Begin(1, ByClient, 0, 0)
+		l.Append(set("a", "b"))
+		l.End()
+		if err := l.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wg.Wait()
+	if calls.Load()+cancelled.Load() != 8*n {
+		t.Fatal(calls.Load(), cancelled.Load())
+	}
+	if len(l.marks.visible.list) != 0 {
+		t.Fatal("waiters left behind")
+	}
+}
+
+// TestManyShardsUnderLoad: groups over several shards while tiny segments roll, then a crash.
+func TestManyShardsUnderLoad(t *testing.T) {
+	fsys := crashfs.New()
+	o := testOptions(fsys)
+	o.Shards, o.SegmentBytes = 4, 2000
+	d, _ := mustOpen(t, o)
+	var locks [4]sync.Mutex
+	var txn atomic.Uint64
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 3))
+			for range 500 {
+				mask := rng.Uint64N(16)
+				for i := range 4 {
+					if mask&(1<<i) != 0 {
+						locks[i].Lock()
+					}
+				}
+				id := txn.Add(1)
+				for i := range 4 {
+					if mask&(1<<i) != 0 {
+						l := d.Log(i)
+						l.Begin(1, ByClient, id, mask)
+						l.Append(set("key", "value of some length"))
+						l.End()
+					}
+				}
+				for i := range 4 {
+					if mask&(1<<i) != 0 {
+						locks[i].Unlock()
+						if err := d.Log(i).Flush(); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			}
+		})
+	}
+	finished := make(chan struct{})
+	go func() { wg.Wait(); close(finished) }()
+	for i, running := 0, true; running; i++ {
+		if err := d.Log(i % 4).roll(); err != nil && !errors.Is(err, errUnsettled) {
+			t.Error(err)
+		}
+		select {
+		case <-finished:
+			running = false
+		default:
+		}
+	}
+	rng := rand.New(rand.NewPCG(9, 9))
+	for range 20 {
+		o.FS = fsys.CrashClone(rng)
+		d, _, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := map[uint64]uint64{}
+		masks := map[uint64]uint64{}
+		for i := range 4 {
+			l := d.Log(i)
+			r, err := l.NewReader(l.Oldest(), ReaderOptions{Limit: LimitWritten, Follow: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for {
+				f, err := r.Next()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				parts[f.Txn] |= 1 << i
+				masks[f.Txn] = f.Mask
+			}
+			r.Close()
+		}
+		for id, mask := range masks {
+			if parts[id] != mask {
+				t.Fatalf("group %d on %b, want %b", id, parts[id], mask)
+			}
+		}
+		_ = d.Close(false)
+	}
+	if err := d.Close(true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	fsys := crashfs.New()
+	o := testOptions(fsys)
+	o.Shards, o.Policy = 2, No
+	d, _ := mustOpen(t, o)
+	for i := range 2 {
+		for n := range 30 {
+			put(t, d.Log(i), 2)
+			if n%10 == 9 {
+				if err := d.Log(i).roll(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	l := d.Log(0)
+	l.Begin(1, ByClient, 1, 3) // not yet on shard 1
+	l.Append(set("half", "x"))
+	l.End()
+	_ = l.Flush()
+	before := listing(t, fsys)
+	ro, rec, err := OpenReadOnly(fsys, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		rl := ro.Log(i)
+		if n, end := readAll(t, rl, rl.Oldest(), ReaderOptions{Follow: true}); n != 60 || end.Offset != 60 {
+			t.Fatalf("shard %d: %d frames to %v", i, n, end)
+		}
+		end := Cursor{rl.Generation(), 17}
+		if n, _ := readAll(t, rl, rl.Oldest(), ReaderOptions{Limit: LimitEnd, End: end, Follow: true}); n != 17 {
+			t.Fatalf("%d frames", n)
+		}
+		if err := rl.Reserve(1); !errors.Is(err, ErrReadOnly) {
+			t.Fatal(err)
+		}
+	}
+	if rec.Clean || rec.Shards[0].CutFrames != 1 || rec.Shards[1].CutFrames != 0 {
+		t.Fatalf("%+v", rec)
+	}
+	if err := ro.SetSnapshot("x", []Cursor{{}, {}}); !errors.Is(err, ErrReadOnly) {
+		t.Fatal(err)
+	}
+	if err := ro.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	if listing(t, fsys) != before {
+		t.Fatal("something was changed")
+	}
+	if _, _, err := OpenReadOnly(fsys, "elsewhere"); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+func TestTypes(t *testing.T) {
+	c := Cursor{1<<53 - 1, 1<<64 - 1}
+	if got, err := ParseCursor(c.String()); err != nil || got != c {
+		t.Fatal(got, err)
+	}
+	for _, bad := range []string{"", "1", "1:", ":1", "-1:2", "1:2:3", "1: 2", "18446744073709551616:0"} {
+		if _, err := ParseCursor(bad); err == nil {
+			t.Errorf("%q", bad)
+		}
+	}
+	for _, p := range []Policy{Always, EverySec, No} {
+		if got, err := ParsePolicy(strings.ToUpper(p.String())); err != nil || got != p {
+			t.Error(got, err)
+		}
+	}
+	if _, err := ParsePolicy("sometimes"); err == nil {
+		t.Error("sometimes")
+	}
+	for c := CauseCreate; c <= CauseRepair; c++ {
+		if got, err := ParseCause(c.String()); err != nil || got != c {
+			t.Error(got, err)
+		}
+	}
+	if _, err := ParseCause(""); err == nil {
+		t.Error("empty cause")
+	}
+	if Cause(99).String() != "cause(99)" || ByExpiry.String() != "expired" {
+		t.Error(Cause(99), ByExpiry)
+	}
+	last := uint64(0)
+	for _, now := range []int64{0, generationEpoch + 5, generationEpoch + 5, 1} {
+		g := newGeneration(now, ^uint64(0), last)
+		if g <= last || g > maxGeneration {
+			t.Errorf("%d after %d", g, last)
+		}
+		last = g
+	}
+	for _, o := range []Options{{}, {Dir: "x", Shards: 65}, {Dir: "x", SegmentBytes: 1}, {Dir: "x", Window: -1}, {Dir: "x", Policy: 7}} {
+		if _, _, err := Open(o); err == nil {
+			t.Errorf("%+v", o)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+// positions reads the current generation and returns the bytes before each frame, and all of them.
+func positions(t *testing.T, l *Log) (at []int64, total int64) {
+	t.Helper()
+	r, err := l.NewReader(Cursor{l.Generation(), l.oldestOfCurrent()}, ReaderOptions{Limit: LimitWritten})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for {
+		f, err := r.Next()
+		if err == io.EOF {
+			return at, total
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, total)
+		total += int64(frameHeader + len(f.Payload))
+	}
+}
+
+// TestWindowRules checks Base against its definition, while the log grows, after clean restarts
+// and after segments were dropped.
+func TestWindowRules(t *testing.T) {
+	for _, window := range []int64{1, 100, 1000, 5000, 200_000} {
+		t.Run(fmt.Sprint(window), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(uint64(window), 1))
+			fsys := vfs.NewMem()
+			o := testOptions(fsys)
+			o.Window, o.SegmentBytes = window, 1<<20
+			d, _ := mustOpen(t, o)
+			granule := max(window/1024, 1)
+			check := func() {
+				t.Helper()
+				l := d.Log(0)
+				oldest := l.oldestOfCurrent()
+				at, total := positions(t, l)
+				base := l.Base()
+				if len(at) == 0 {
+					if base != oldest {
+						t.Fatalf("base %d of nothing", base)
+					}
+					return
+				}
+				if base < oldest || base-oldest >= uint64(len(at)) {
+					t.Fatalf("base %d, frames %d..%d", base, oldest, oldest+uint64(len(at)))
+				}
+				served := total - at[base-oldest]
+				next := total
+				if i := int(base-oldest) + 1; i < len(at) {
+					next = at[i]
+				}
+				frame := next - at[base-oldest]
+				if served < window && base > oldest {
+					t.Fatalf("%d bytes served, window %d", served, window)
+				}
+				if over := served - window; over >= max(granule, frame) {
+					t.Fatalf("%d bytes too many served, granule %d, frame %d", over, granule, frame)
+				}
+				n, _ := readAll(t, l, Cursor{l.Generation(), base}, ReaderOptions{Feed: true})
+				if uint64(n) != oldest+uint64(len(at))-base {
+					t.Fatalf("%d frames from base %d", n, base)
+				}
+			}
+			check()
+			for i := range 120 {
+				l := d.Log(0)
+				l.Begin(1, ByClient, 0, 0)
+				for range 1 + rng.IntN(8) {
+					l.Append(set("key", string(make([]byte, rng.IntN(400)))))
+				}
+				if rng.IntN(5) == 0 {
+					l.Abort()
+				} else {
+					l.End()
+				}
+				if err := l.Flush(); err != nil {
+					t.Fatal(err)
+				}
+				check()
+				switch {
+				case i%17 == 3:
+					if err := l.roll(); err != nil {
+						t.Fatal(err)
+					}
+				case i%29 == 4:
+					tail, base := l.Tail(), l.Base()
+					if err := d.Close(true); err != nil {
+						t.Fatal(err)
+					}
+					d, _ = mustOpen(t, o)
+					if l = d.Log(0); l.Tail() != tail || l.Base() != base {
+						t.Fatalf("after restart: base %d tail %v, before %d %v", l.Base(), l.Tail(), base, tail)
+					}
+				case i%23 == 5:
+					if err := d.SetSnapshot("s", []Cursor{l.Tail()}); err != nil {
+						t.Fatal(err)
+					}
+					base := l.Base()
+					if _, err := d.DropUnneeded(); err != nil {
+						t.Fatal(err)
+					}
+					if l.Base() != base {
+						t.Fatal("dropping segments moved the base")
+					}
+				}
+				check()
+			}
+			if err := d.NewGeneration(CauseFlush); err != nil {
+				t.Fatal(err)
+			}
+			check()
+			put(t, d.Log(0), 3)
+			check()
+		})
+	}
+}
+
+func TestServeAll(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Window, o.ServeAll = 1, true
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	put(t, l, 5)
+	if err := l.roll(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, l, 5)
+	if l.Base() != 0 {
+		t.Fatal(l.Base())
+	}
+	_ = d.SetSnapshot("s", []Cursor{l.Tail()})
+	if n, err := d.DropUnneeded(); n != 1 || err != nil || l.Base() != 5 {
+		t.Fatal(n, err, l.Base())
+	}
+}
+
+// TestDropUnneeded: what a snapshot, the window, or an open reader needs stays.
+func TestDropUnneeded(t *testing.T) {
+	fsys := crashfs.New()
+	o := testOptions(fsys)
+	o.Window = 1
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	var at []Cursor
+	for i := range 6 {
+		at = append(at, l.Tail())
+		put(t, l, 4)
+		if i == 2 {
+			if err := d.NewGeneration(CauseFlush); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := l.roll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drop := func(want int) {
+		t.Helper()
+		n, err := d.DropUnneeded()
+		if n != want || err != nil {
+			t.Fatalf("dropped %d, want %d (%v)", n, want, err)
+		}
+		if n, err := d.DropUnneeded(); n != 0 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	drop(0) // no snapshot
+	if err := d.SetSnapshot("s1", []Cursor{at[1]}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.NewReader(at[0], ReaderOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop(0) // the reader stands in the first
+	for range 5 {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drop(1) // and now in the second
+	if l.Oldest() != at[1] {
+		t.Fatal(l.Oldest())
+	}
+	r.Close()
+	if _, err := l.NewReader(at[0], ReaderOptions{Follow: true}); !errors.Is(err, ErrGone) {
+		t.Fatal(err)
+	}
+	if err := d.SetSnapshot("s2", []Cursor{at[4]}); err != nil {
+		t.Fatal(err)
+	}
+	copied := fsys.KillClone()
+	drop(3)
+	if id, c := d.Snapshot(); id != "s2" || c[0] != at[4] {
+		t.Fatal(id, c)
+	}
+	if n, _ := readAll(t, l, at[4], ReaderOptions{Follow: true}); n != 8 {
+		t.Fatal(n)
+	}
+	_ = d.Close(true)
+	d, _ = mustOpen(t, o)
+	if id, c := d.Snapshot(); id != "s2" || c[0] != at[4] {
+		t.Fatal(id, c)
+	}
+	if n, _ := readAll(t, d.Log(0), at[4], ReaderOptions{Follow: true}); n != 8 {
+		t.Fatal(n)
+	}
+	// A crash between the manifest and the removal: files that come back are removed at the next start.
+	name := segmentPath(2)
+	setBytes(t, fsys, name, fileBytes(t, copied, name))
+	_ = d.Close(true)
+	d, _ = mustOpen(t, o)
+	if names, _ := fsys.ReadDir("data/shard-00"); names[1] == segmentName(2) {
+		t.Fatal(names)
+	}
+	if n, _ := readAll(t, d.Log(0), at[4], ReaderOptions{Follow: true}); n != 8 {
+		t.Fatal(n)
+	}
+}
+
+func TestEphemeral(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Ephemeral, o.Window, o.SegmentBytes = true, 2000, 500
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	for range 300 {
+		put(t, l, 3)
+	}
+	waitFor(t, func() bool { put(t, l, 1); return l.Segments() < 12 && l.Oldest().Offset > 0 })
+	if n, _ := readAll(t, l, Cursor{l.Generation(), l.Base()}, ReaderOptions{Feed: true}); n < 20 {
+		t.Fatal(n)
+	}
+}
+
+// TestLineageIsTrimmed: generations of which nothing is left are forgotten in the end.
+func TestLineageIsTrimmed(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Ephemeral = true
+	d, _ := mustOpen(t, o)
+	for range keepLineage + 20 {
+		if err := d.NewGeneration(CauseFlush); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.DropUnneeded(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(d.Lineage(0)); n != keepLineage {
+		t.Fatal(n)
+	}
+	if n := d.Log(0).Segments(); n != 1 {
+		t.Fatal(n)
+	}
+	_ = d.Close(false)
+	mustOpen(t, o)
+}
