@@ -62,6 +62,11 @@ func (h *Header) encode() []byte {
 	le.PutUint64(b[40:], h.Cursor.Offset)
 	le.PutUint64(b[48:], uint64(h.TimeMS))
 	le.PutUint64(b[56:], h.HashSeed)
+	return fixHeader(b)
+}
+
+// fixHeader sets the header's checksum.
+func fixHeader(b []byte) []byte {
 	le.PutUint32(b[124:], crc32.Checksum(b[:124], castagnoli))
 	return b
 }
