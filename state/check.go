@@ -70,13 +70,13 @@ func (c *checker) table(e, prefix uint64) (n int, err error) {
 			gap = i
 			continue
 		}
-		t, r := s>>tagShiftRef, arena.Ref(s&arena.RefMask)
+		t, r := s>>tagPos, arena.Ref(s&arena.RefMask)
 		if at := home(t, len(w)); at > i || at <= gap || t < last || i >= len(w)-spareHigh {
 			return n, fmt.Errorf("slot %d: tag %#x, home %d, gap at %d, tag before %#x", i, t, at, gap, last)
 		}
 		last = t
 		n++
-		h := Hash(x.seed, keyOf(c.ks.a, r))
+		h := x.hash(keyOf(c.ks.a, r))
 		if d > 0 && (h^prefix)>>(64-d) != 0 || tagOf(h, d) != t {
 			return n, fmt.Errorf("slot %d: tag %#x for hash %#x", i, t, h)
 		}

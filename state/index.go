@@ -24,7 +24,7 @@ import (
 // of eight splits shift the tags and need no record.
 type index struct {
 	a       *arena.Arena
-	seed    uint64
+	hash    func(key []byte) uint64 // keyed; only splits need it
 	dir     []uint64
 	shift   uint8 // 64 - depth of the directory
 	depth   uint8
@@ -34,7 +34,8 @@ type index struct {
 
 const (
 	tagBits   = 24
-	tagShift  = 64 - tagBits
+	tagShift  = 64 - tagBits // of the tag in a hash
+	tagPos    = arena.RefBits
 	maxDepth  = 24
 	tableLog  = 9 // slots of an ordinary table, log2
 	depthPos  = 40
@@ -46,7 +47,8 @@ const (
 func Hash(seed uint64, key []byte) uint64 { return xxh3.HashSeed(key, seed) }
 
 func newIndex(a *arena.Arena, seed uint64) index {
-	x := index{a: a, seed: seed, dir: make([]uint64, 2), shift: 63, depth: 1}
+	hash := func(key []byte) uint64 { return Hash(seed, key) }
+	x := index{a: a, hash: hash, dir: make([]uint64, 2), shift: 63, depth: 1}
 	e := x.newTable(0, tableLog)
 	x.dir[0], x.dir[1] = e, e
 	x.byDepth[0] = 1
@@ -82,25 +84,21 @@ func (x *index) find(h uint64, key []byte) arena.Ref {
 	t := tagOf(h, entryDepth(e))
 	w := x.words(e)
 	for i := home(t, len(w)); i < len(w); i++ {
-		s := w[i]
-		if s>>tagShiftRef < t && s != 0 {
-			continue
-		}
-		if s == 0 || s>>tagShiftRef > t {
+		switch s := w[i]; {
+		case s>>tagPos == t && s != 0:
+			if r := arena.Ref(s & arena.RefMask); hasKey(x.a, r, key) {
+				return r
+			}
+		case s == 0 || s>>tagPos > t:
 			return 0
-		}
-		if r := arena.Ref(s & arena.RefMask); hasKey(x.a, r, key) {
-			return r
 		}
 	}
 	return 0
 }
 
-const tagShiftRef = arena.RefBits
-
 // slot returns the position of a record in its table.
 func (x *index) slot(w []uint64, t uint64, r arena.Ref) int {
-	s := t<<tagShiftRef | uint64(r)
+	s := t<<tagPos | uint64(r)
 	for i := home(t, len(w)); ; i++ {
 		if w[i] == s {
 			return i
@@ -113,7 +111,7 @@ func (x *index) replace(h uint64, old, r arena.Ref) {
 	e := x.dir[h>>(x.shift&63)]
 	t := tagOf(h, entryDepth(e))
 	w := x.words(e)
-	w[x.slot(w, t, old)] = t<<tagShiftRef | uint64(r)
+	w[x.slot(w, t, old)] = t<<tagPos | uint64(r)
 }
 
 // insert adds a record. REQUIRES: its key is not in the index.
@@ -135,7 +133,7 @@ func fullAt(n int) int { return n / 16 * 13 }
 // place puts a slot into a table in tag order; false if it does not fit.
 func place(w []uint64, t uint64, r arena.Ref) bool {
 	i := home(t, len(w))
-	for w[i] != 0 && w[i]>>tagShiftRef <= t {
+	for w[i] != 0 && w[i]>>tagPos <= t {
 		i++
 	}
 	end := i
@@ -146,7 +144,7 @@ func place(w []uint64, t uint64, r arena.Ref) bool {
 		return false
 	}
 	copy(w[i+1:end+1], w[i:end])
-	w[i] = t<<tagShiftRef | uint64(r)
+	w[i] = t<<tagPos | uint64(r)
 	w[len(w)-1]++
 	return true
 }
@@ -157,7 +155,7 @@ func (x *index) remove(h uint64, r arena.Ref) {
 	w := x.words(e)
 	i := x.slot(w, tagOf(h, entryDepth(e)), r)
 	end := i + 1
-	for w[end] != 0 && home(w[end]>>tagShiftRef, len(w)) < end {
+	for w[end] != 0 && home(w[end]>>tagPos, len(w)) < end {
 		end++
 	}
 	copy(w[i:end-1], w[i+1:end])

@@ -47,7 +47,7 @@ func (x *index) rebuild(e uint64, log uint) uint64 {
 
 func copySlots(dst, src []uint64) bool {
 	for _, s := range src[:len(src)-1] {
-		if s != 0 && !place(dst, s>>tagShiftRef, arena.Ref(s&arena.RefMask)) {
+		if s != 0 && !place(dst, s>>tagPos, arena.Ref(s&arena.RefMask)) {
 			return false
 		}
 	}
@@ -68,10 +68,10 @@ func (x *index) split(h, e uint64) {
 		if s == 0 {
 			continue
 		}
-		t, r := s>>tagShiftRef, arena.Ref(s&arena.RefMask)
+		t, r := s>>tagPos, arena.Ref(s&arena.RefMask)
 		side := t >> (tagBits - 1)
 		if t = t << 1 & (1<<tagBits - 1); (d+1)&7 == 0 {
-			t = tagOf(Hash(x.seed, keyOf(x.a, r)), d+1)
+			t = tagOf(x.hash(keyOf(x.a, r)), d+1)
 		}
 		for c := x.words(half[side]); int(c[len(c)-1]) >= fullAt(len(c)) || !place(c, t, r); c = x.words(half[side]) {
 			half[side] = x.rebuild(half[side], uint(half[side]>>slotsPos)+1)
@@ -101,7 +101,10 @@ func (x *index) doubleDir() {
 func (x *index) shrink(h, e uint64) {
 	d := entryDepth(e)
 	if log := uint(e >> slotsPos); log > tableLog {
-		x.setTable(h, d, x.rebuild(e, log-1))
+		// Crowded tags may need the size they have: try at powers of two only, not at each removal.
+		if n := x.words(e)[1<<log-1]; n&(n-1) == 0 {
+			x.setTable(h, d, x.rebuild(e, log-1))
+		}
 		return
 	}
 	if d == 0 {
@@ -140,7 +143,7 @@ func mergeSlots(dst, src []uint64, side uint64, d uint) bool {
 		if s == 0 {
 			continue
 		}
-		t := (s>>tagShiftRef>>1 | side<<(tagBits-1)) >> (d & 7) << (d & 7)
+		t := (s>>tagPos>>1 | side<<(tagBits-1)) >> (d & 7) << (d & 7)
 		if !place(dst, t, arena.Ref(s&arena.RefMask)) {
 			return false
 		}

@@ -137,21 +137,19 @@ func lower(w []uint64, win uint64) int {
 // seek returns the first entry of the leaf whose key is >= key.
 func (o *order) seek(w []uint64, key []byte) int {
 	win := window(key, leafPrefix(w))
-	n := leafLen(w)
-	if n == 0 || w[n]>>arena.RefBits < win {
-		return n + 1
-	}
-	if w[n]>>arena.RefBits == win && bytes.Compare(keyOf(o.a, refOf(w[n])), key) < 0 {
-		return n + 1
-	}
-	lo := lower(w, win)
+	lo, n := lower(w, win), leafLen(w)
 	hi := lo
 	for step := 1; hi <= n && w[hi]>>arena.RefBits == win; step *= 2 { // gallop over equal windows
 		hi = min(hi+step, n+1)
 	}
+	less := func(e uint64) bool {
+		return e>>arena.RefBits < win || e>>arena.RefBits == win && bytes.Compare(keyOf(o.a, refOf(e)), key) < 0
+	}
+	if lo < hi && hi == n+1 && less(w[n]) {
+		return hi // keys that come in order
+	}
 	for lo < hi {
-		m := int(uint(lo+hi) >> 1)
-		if e := w[m]; e>>arena.RefBits < win || e>>arena.RefBits == win && bytes.Compare(keyOf(o.a, refOf(e)), key) < 0 {
+		if m := int(uint(lo+hi) >> 1); less(w[m]) {
 			lo = m + 1
 		} else {
 			hi = m

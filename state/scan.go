@@ -21,7 +21,7 @@ func (ks *Keyspace) Scan(cursor uint64, count int, f func(Entry)) (next uint64) 
 		last := ^uint64(0)
 		for i := home(tagOf(h, d), len(w)); i < len(w)-1; i++ {
 			s := w[i]
-			t := s >> tagShiftRef
+			t := s >> tagPos
 			if s == 0 || t < tagOf(h, d) {
 				continue
 			}
