@@ -223,7 +223,7 @@ func crashHistory(t *testing.T, seed uint64) {
 	m := newModel(t, seed, 1+int(seed%3))
 	fsys := crashfs.New()
 	for range 6 {
-		d, rec, err := Open(m.options(fsys))
+		d, _, err := Open(m.options(fsys))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func crashHistory(t *testing.T, seed uint64) {
 			if err := d.Close(true); err != nil {
 				t.Fatal(err)
 			}
-			d, rec, err = Open(m.options(fsys))
+			d, rec, err := Open(m.options(fsys))
 			if err != nil || !rec.Clean {
 				t.Fatalf("%+v %v", rec, err)
 			}

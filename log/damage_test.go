@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"testing"
@@ -269,12 +269,14 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
-func TestDamagedMiddleSegments(t *testing.T) {
-	killed, _ := build(t, []int{3, 2, 1, 4, 2, 3}, 1, 3)
-	tests := map[string]struct {
-		damage func(fsys vfs.FS)
-		class  error
-	}{
+type damage struct {
+	do    func(fsys vfs.FS)
+	class error
+}
+
+// damagedSegments are things that can happen to three segment files.
+func damagedSegments(t *testing.T) map[string]damage {
+	return map[string]damage{
 		"missing":        {func(fsys vfs.FS) { _ = fsys.Remove(segmentPath(2)) }, ErrCorrupt},
 		"oldest missing": {func(fsys vfs.FS) { _ = fsys.Remove(segmentPath(1)) }, ErrCorrupt},
 		"newest missing": {func(fsys vfs.FS) {
@@ -300,6 +302,12 @@ func TestDamagedMiddleSegments(t *testing.T) {
 			b[50] ^= 1
 			setBytes(t, fsys, segmentPath(3), b)
 		}, ErrCorrupt},
+	}
+}
+
+// damagedManifests are things that can happen to the manifest, and versions of the future.
+func damagedManifests(t *testing.T) map[string]damage {
+	return map[string]damage{
 		"version": {func(fsys vfs.FS) {
 			b := fileBytes(t, fsys, segmentPath(2))
 			b[8] = 9
@@ -322,10 +330,16 @@ func TestDamagedMiddleSegments(t *testing.T) {
 		}, ErrCorrupt},
 		"no manifest": {func(fsys vfs.FS) { _ = fsys.Remove("data/MANIFEST") }, ErrNoManifest},
 	}
+}
+
+func TestDamagedMiddleSegments(t *testing.T) {
+	killed, _ := build(t, []int{3, 2, 1, 4, 2, 3}, 1, 3)
+	tests := damagedSegments(t)
+	maps.Copy(tests, damagedManifests(t))
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			fsys := killed.KillClone()
-			tt.damage(fsys)
+			tt.do(fsys)
 			if tt.class == nil {
 				tt.class = ErrCorrupt
 				// Only the mark knows of the newest segment: make it say so.
@@ -442,47 +456,4 @@ func TestHalfMadeSegment(t *testing.T) {
 	fsys := killed.KillClone()
 	setBytes(t, fsys, segmentPath(3), make([]byte, 129))
 	mustRefuse(t, fsys, ErrCorrupt)
-}
-
-// TestCreateInterrupted: a crash at any write while a directory is created leaves one that can be
-// created again.
-func TestCreateInterrupted(t *testing.T) {
-	for n := range 60 {
-		rng := rand.New(rand.NewPCG(uint64(n), 1))
-		fsys := crashfs.New()
-		o := testOptions(nil)
-		o.Shards = 2
-		d, _, err := Open(withFault(o, fsys, n))
-		after := fsys.Crash(rng)
-		if err == nil {
-			_ = d.Close(false)
-		}
-		o.FS = after
-		d, _, err = Open(o)
-		if err != nil {
-			t.Fatalf("after %d writes: %v", n, err)
-		}
-		put(t, d.Log(1), 1)
-		_ = d.Close(true)
-	}
-}
-
-// TestUnreadableIsNotEmpty: errors of the file system while opening are errors of Open.
-func TestUnreadableIsNotEmpty(t *testing.T) {
-	killed, items := build(t, []int{3, 2, 1}, 1)
-	for n := range 200 {
-		fsys := killed.KillClone()
-		d, _, err := Open(withReadFault(testOptions(nil), fsys, n))
-		if err == nil {
-			if got := history(t, d.Log(0), d.Log(0).Oldest()); len(got) != len(items) {
-				t.Fatalf("read fault %d: %d frames", n, len(got))
-			}
-			_ = d.Close(false)
-			break
-		}
-		if !errors.Is(err, fs.ErrPermission) {
-			t.Fatal(err)
-		}
-		reopen(t, fsys, items, len(items))
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -40,13 +41,14 @@ func withReadFault(o Options, fsys vfs.FS, n int) Options {
 
 var errDisk = errors.New("disk on fire")
 
-// TestStickyErrors fails each kind of write once: the log refuses everything from then on, wakes who
-// waits, and a restart gives a prefix with all that was reported durable.
-func TestStickyErrors(t *testing.T) {
-	cases := map[string]struct {
-		inject faultfs.Injector
-		act    func(l *Log) error
-	}{
+// failures are the places where a disk can fail, once, and what comes across it.
+type failure struct {
+	inject faultfs.Injector // counts, so it is for one use
+	act    func(l *Log) error
+}
+
+func failures() map[string]failure {
+	return map[string]failure{
 		"write":                    {faultfs.FailNth(faultfs.OpWriteAt, 1, errDisk), (*Log).Flush},
 		"short write":              {faultfs.FailNth(faultfs.OpWriteAt, 1, faultfs.Short(errDisk)), (*Log).Flush},
 		"fsync":                    {faultfs.FailNth(faultfs.OpSync, 1, errDisk), (*Log).Sync},
@@ -62,66 +64,80 @@ func TestStickyErrors(t *testing.T) {
 		"generation: rename":       {faultfs.FailNth(faultfs.OpRename, 1, errDisk), newGen},
 		"generation: publish":      {faultfs.OnPath("data", faultfs.FailNth(faultfs.OpSyncDir, 2, errDisk)), newGen},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			base := crashfs.New()
-			fsys := faultfs.New(base)
-			d, _ := mustOpen(t, testOptions(fsys))
-			l := d.Log(0)
-			put(t, l, 3)
-			if err := l.Sync(); err != nil {
-				t.Fatal(err)
-			}
-			var woken atomic.Int32
-			l.OnAdvance(100, func() { woken.Add(1) })
-			l.OnDurable(100, func() { woken.Add(1) })
-			if err := l.Reserve(100); err != nil {
-				t.Fatal(err)
-			}
-			l.Begin(1, ByClient, 0, 0)
-			l.Append(set("a", "b"))
-			l.End()
-			fsys.Inject(c.inject)
-			err := c.act(l)
-			fsys.Inject(nil)
-			if err == nil || errors.Is(err, ErrDiskFull) || !errors.Is(l.Err(), ErrFailed) {
-				t.Fatalf("got %v, sticky %v", err, l.Err())
-			}
-			if woken.Load() != 2 {
-				t.Fatalf("%d woken", woken.Load())
-			}
-			called := false
-			l.OnDurable(100, func() { called = true })
-			if !called {
-				t.Fatal("a failed log lets wait")
-			}
-			durable := l.Durable()
-			syncs, writes := fsys.Count(faultfs.OpSync), fsys.Count(faultfs.OpWriteAt)
-			for _, again := range []func() error{l.Flush, l.Sync, l.roll, func() error { return l.Reserve(1) }, func() error { return newGen(l) }} {
-				if err := again(); !errors.Is(err, ErrFailed) {
-					t.Fatalf("after the failure: %v", err)
-				}
-			}
-			if fsys.Count(faultfs.OpSync) != syncs || fsys.Count(faultfs.OpWriteAt) != writes {
-				t.Fatal("a failed log touched the disk again")
-			}
-			if l.Durable() != durable {
-				t.Fatal("durable moved after the failure")
-			}
-			if n, _ := readAll(t, l, l.Oldest(), ReaderOptions{}); n < 3 {
-				t.Fatalf("%d frames are readable", n)
-			}
-			if err := d.Close(true); err == nil {
-				t.Fatal("a failed log was closed cleanly")
-			}
-			d, rec := mustOpen(t, testOptions(base))
-			if rec.Clean {
-				t.Fatal("clean")
-			}
-			if n := len(history(t, d.Log(0), d.Log(0).Oldest())); n < int(durable) || n > 4 {
-				t.Fatalf("%d frames, %d were durable", n, durable)
-			}
-		})
+}
+
+// TestStickyErrors fails each kind of write once: the log refuses everything from then on, wakes who
+// waits, and a restart gives a prefix with all that was reported durable.
+func TestStickyErrors(t *testing.T) {
+	for name, c := range failures() {
+		t.Run(name, func(t *testing.T) { failOnce(t, c.inject, c.act) })
+	}
+}
+
+func failOnce(t *testing.T, inject faultfs.Injector, act func(*Log) error) {
+	base := crashfs.New()
+	fsys := faultfs.New(base)
+	d, _ := mustOpen(t, testOptions(fsys))
+	l := d.Log(0)
+	put(t, l, 3)
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	var woken atomic.Int32
+	l.OnAdvance(100, func() { woken.Add(1) })
+	l.OnDurable(100, func() { woken.Add(1) })
+	if err := l.Reserve(100); err != nil {
+		t.Fatal(err)
+	}
+	l.Begin(1, ByClient, 0, 0)
+	l.Append(set("a", "b"))
+	l.End()
+	fsys.Inject(inject)
+	err := act(l)
+	fsys.Inject(nil)
+	if err == nil || errors.Is(err, ErrDiskFull) || !errors.Is(l.Err(), ErrFailed) {
+		t.Fatalf("got %v, sticky %v", err, l.Err())
+	}
+	if woken.Load() != 2 {
+		t.Fatalf("%d woken", woken.Load())
+	}
+	mustStayFailed(t, fsys, l)
+	durable := l.Durable()
+	if err := d.Close(true); err == nil {
+		t.Fatal("a failed log was closed cleanly")
+	}
+	d, rec := mustOpen(t, testOptions(base))
+	if rec.Clean {
+		t.Fatal("clean")
+	}
+	if n := len(history(t, d.Log(0), d.Log(0).Oldest())); n < int(durable) || n > 4 {
+		t.Fatalf("%d frames, %d were durable", n, durable)
+	}
+}
+
+// mustStayFailed checks that a failed log does nothing any more but serve readers.
+func mustStayFailed(t *testing.T, fsys *faultfs.FS, l *Log) {
+	t.Helper()
+	called := false
+	l.OnDurable(100, func() { called = true })
+	if !called {
+		t.Fatal("a failed log lets wait")
+	}
+	durable := l.Durable()
+	syncs, writes := fsys.Count(faultfs.OpSync), fsys.Count(faultfs.OpWriteAt)
+	for _, again := range []func() error{l.Flush, l.Sync, l.roll, func() error { return l.Reserve(1) }, func() error { return newGen(l) }} {
+		if err := again(); !errors.Is(err, ErrFailed) {
+			t.Fatalf("after the failure: %v", err)
+		}
+	}
+	if fsys.Count(faultfs.OpSync) != syncs || fsys.Count(faultfs.OpWriteAt) != writes {
+		t.Fatal("a failed log touched the disk again")
+	}
+	if l.Durable() != durable {
+		t.Fatal("durable moved after the failure")
+	}
+	if n, _ := readAll(t, l, l.Oldest(), ReaderOptions{}); n < 3 {
+		t.Fatalf("%d frames are readable", n)
 	}
 }
 
@@ -315,5 +331,48 @@ func TestMissingParts(t *testing.T) {
 	d, _ = mustOpen(t, o)
 	if d.LastTxn() != 4 {
 		t.Fatalf("last transaction is %d", d.LastTxn())
+	}
+}
+
+// TestCreateInterrupted: a crash at any write while a directory is created leaves one that can be
+// created again.
+func TestCreateInterrupted(t *testing.T) {
+	for n := range 60 {
+		rng := rand.New(rand.NewPCG(uint64(n), 1))
+		fsys := crashfs.New()
+		o := testOptions(nil)
+		o.Shards = 2
+		d, _, err := Open(withFault(o, fsys, n))
+		after := fsys.Crash(rng)
+		if err == nil {
+			_ = d.Close(false)
+		}
+		o.FS = after
+		d, _, err = Open(o)
+		if err != nil {
+			t.Fatalf("after %d writes: %v", n, err)
+		}
+		put(t, d.Log(1), 1)
+		_ = d.Close(true)
+	}
+}
+
+// TestUnreadableIsNotEmpty: errors of the file system while opening are errors of Open.
+func TestUnreadableIsNotEmpty(t *testing.T) {
+	killed, items := build(t, []int{3, 2, 1}, 1)
+	for n := range 200 {
+		fsys := killed.KillClone()
+		d, _, err := Open(withReadFault(testOptions(nil), fsys, n))
+		if err == nil {
+			if got := history(t, d.Log(0), d.Log(0).Oldest()); len(got) != len(items) {
+				t.Fatalf("read fault %d: %d frames", n, len(got))
+			}
+			_ = d.Close(false)
+			break
+		}
+		if !errors.Is(err, fs.ErrPermission) {
+			t.Fatal(err)
+		}
+		reopen(t, fsys, items, len(items))
 	}
 }

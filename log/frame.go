@@ -22,27 +22,26 @@ import (
 // The offset is not stored: frames are contiguous, and the checksum binds each to its own. A frame
 // header of zeros means that nothing was written there.
 const (
-	frameHeader   = 24
-	txnExtension  = 16
-	minPayload    = 4
-	maxKeyPos     = 255
-	maxTime       = 1<<48 - 1
-	flagFirst     = 1
-	flagLast      = 2
-	flagSingle    = 4
-	flagTxn       = 8
-	knownFlags    = flagFirst | flagLast | flagSingle | flagTxn
-	posLength     = 4
-	posTime       = 8
-	posOp         = 14
-	posFlags      = 15
-	posCause      = 16
-	posKey        = 17
-	posDatabase   = 18
-	posKeyLength  = 20
-	posTxn        = 24
-	posTxnMask    = 32
-	maxFrameBytes = frameHeader + txnExtension + MaxPayload
+	frameHeader  = 24
+	txnExtension = 16
+	minPayload   = 4
+	maxKeyPos    = 255
+	maxTime      = 1<<48 - 1
+	flagFirst    = 1
+	flagLast     = 2
+	flagSingle   = 4
+	flagTxn      = 8
+	knownFlags   = flagFirst | flagLast | flagSingle | flagTxn
+	posLength    = 4
+	posTime      = 8
+	posOp        = 14
+	posFlags     = 15
+	posCause     = 16
+	posKey       = 17
+	posDatabase  = 18
+	posKeyLength = 20
+	posTxn       = 24
+	posTxnMask   = 32
 )
 
 // MaxPayload is the largest payload of a frame in bytes.

@@ -32,6 +32,41 @@ func positions(t *testing.T, l *Log) (at []int64, total int64) {
 	}
 }
 
+// checkBase compares Base with its definition.
+func checkBase(t *testing.T, d *Dir, window int64) {
+	t.Helper()
+	granule := max(window/1024, 1)
+	l := d.Log(0)
+	oldest := l.oldestOfCurrent()
+	at, total := positions(t, l)
+	base := l.Base()
+	if len(at) == 0 {
+		if base != oldest {
+			t.Fatalf("base %d of nothing", base)
+		}
+		return
+	}
+	if base < oldest || base-oldest >= uint64(len(at)) {
+		t.Fatalf("base %d, frames %d..%d", base, oldest, oldest+uint64(len(at)))
+	}
+	served := total - at[base-oldest]
+	next := total
+	if i := int(base-oldest) + 1; i < len(at) {
+		next = at[i]
+	}
+	frame := next - at[base-oldest]
+	if served < window && base > oldest {
+		t.Fatalf("%d bytes served, window %d", served, window)
+	}
+	if over := served - window; over >= max(granule, frame) {
+		t.Fatalf("%d bytes too many served, granule %d, frame %d", over, granule, frame)
+	}
+	n, _ := readAll(t, l, Cursor{l.Generation(), base}, ReaderOptions{Feed: true})
+	if uint64(n) != oldest+uint64(len(at))-base {
+		t.Fatalf("%d frames from base %d", n, base)
+	}
+}
+
 // TestWindowRules checks Base against its definition, while the log grows, after clean restarts
 // and after segments were dropped.
 func TestWindowRules(t *testing.T) {
@@ -42,40 +77,7 @@ func TestWindowRules(t *testing.T) {
 			o := testOptions(fsys)
 			o.Window, o.SegmentBytes = window, 1<<20
 			d, _ := mustOpen(t, o)
-			granule := max(window/1024, 1)
-			check := func() {
-				t.Helper()
-				l := d.Log(0)
-				oldest := l.oldestOfCurrent()
-				at, total := positions(t, l)
-				base := l.Base()
-				if len(at) == 0 {
-					if base != oldest {
-						t.Fatalf("base %d of nothing", base)
-					}
-					return
-				}
-				if base < oldest || base-oldest >= uint64(len(at)) {
-					t.Fatalf("base %d, frames %d..%d", base, oldest, oldest+uint64(len(at)))
-				}
-				served := total - at[base-oldest]
-				next := total
-				if i := int(base-oldest) + 1; i < len(at) {
-					next = at[i]
-				}
-				frame := next - at[base-oldest]
-				if served < window && base > oldest {
-					t.Fatalf("%d bytes served, window %d", served, window)
-				}
-				if over := served - window; over >= max(granule, frame) {
-					t.Fatalf("%d bytes too many served, granule %d, frame %d", over, granule, frame)
-				}
-				n, _ := readAll(t, l, Cursor{l.Generation(), base}, ReaderOptions{Feed: true})
-				if uint64(n) != oldest+uint64(len(at))-base {
-					t.Fatalf("%d frames from base %d", n, base)
-				}
-			}
-			check()
+			checkBase(t, d, window)
 			for i := range 120 {
 				l := d.Log(0)
 				l.Begin(1, ByClient, 0, 0)
@@ -90,7 +92,7 @@ func TestWindowRules(t *testing.T) {
 				if err := l.Flush(); err != nil {
 					t.Fatal(err)
 				}
-				check()
+				checkBase(t, d, window)
 				switch {
 				case i%17 == 3:
 					if err := l.roll(); err != nil {
@@ -117,14 +119,14 @@ func TestWindowRules(t *testing.T) {
 						t.Fatal("dropping segments moved the base")
 					}
 				}
-				check()
+				checkBase(t, d, window)
 			}
 			if err := d.NewGeneration(CauseFlush); err != nil {
 				t.Fatal(err)
 			}
-			check()
+			checkBase(t, d, window)
 			put(t, d.Log(0), 3)
-			check()
+			checkBase(t, d, window)
 		})
 	}
 }
@@ -148,14 +150,14 @@ func TestServeAll(t *testing.T) {
 	}
 }
 
-// TestDropUnneeded: what a snapshot, the window, or an open reader needs stays.
-func TestDropUnneeded(t *testing.T) {
-	fsys := crashfs.New()
-	o := testOptions(fsys)
+// sixSegments makes a log of six segments with four frames each, a generation begins with the
+// fourth, and an empty one. at are the cursors where the six begin.
+func sixSegments(t *testing.T) (fsys *crashfs.FS, o Options, d *Dir, at []Cursor) {
+	fsys = crashfs.New()
+	o = testOptions(fsys)
 	o.Window = 1
-	d, _ := mustOpen(t, o)
+	d, _ = mustOpen(t, o)
 	l := d.Log(0)
-	var at []Cursor
 	for i := range 6 {
 		at = append(at, l.Tail())
 		put(t, l, 4)
@@ -167,17 +169,24 @@ func TestDropUnneeded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	drop := func(want int) {
-		t.Helper()
-		n, err := d.DropUnneeded()
-		if n != want || err != nil {
+	return fsys, o, d, at
+}
+
+// mustDrop calls DropUnneeded twice: the second time there is nothing to do.
+func mustDrop(t *testing.T, d *Dir, want int) {
+	t.Helper()
+	for _, want := range []int{want, 0} {
+		if n, err := d.DropUnneeded(); n != want || err != nil {
 			t.Fatalf("dropped %d, want %d (%v)", n, want, err)
 		}
-		if n, err := d.DropUnneeded(); n != 0 || err != nil {
-			t.Fatal(n, err)
-		}
 	}
-	drop(0) // no snapshot
+}
+
+// TestDropUnneeded: what a snapshot, the window, or an open reader needs stays.
+func TestDropUnneeded(t *testing.T) {
+	_, _, d, at := sixSegments(t)
+	l := d.Log(0)
+	mustDrop(t, d, 0) // no snapshot
 	if err := d.SetSnapshot("s1", []Cursor{at[1]}); err != nil {
 		t.Fatal(err)
 	}
@@ -185,13 +194,13 @@ func TestDropUnneeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drop(0) // the reader stands in the first
+	mustDrop(t, d, 0) // the reader stands in the first
 	for range 5 {
 		if _, err := r.Next(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	drop(1) // and now in the second
+	mustDrop(t, d, 1) // and now in the second
 	if l.Oldest() != at[1] {
 		t.Fatal(l.Oldest())
 	}
@@ -199,11 +208,17 @@ func TestDropUnneeded(t *testing.T) {
 	if _, err := l.NewReader(at[0], ReaderOptions{Follow: true}); !errors.Is(err, ErrGone) {
 		t.Fatal(err)
 	}
+}
+
+// TestDropAndRestart: what was dropped stays dropped, also when the files come back.
+func TestDropAndRestart(t *testing.T) {
+	fsys, o, d, at := sixSegments(t)
+	l := d.Log(0)
 	if err := d.SetSnapshot("s2", []Cursor{at[4]}); err != nil {
 		t.Fatal(err)
 	}
 	copied := fsys.KillClone()
-	drop(3)
+	mustDrop(t, d, 4)
 	if id, c := d.Snapshot(); id != "s2" || c[0] != at[4] {
 		t.Fatal(id, c)
 	}
