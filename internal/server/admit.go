@@ -29,10 +29,11 @@ func (s *session) slowPath(cmd *command.Command, args [][]byte, bad string) {
 		s.reply = replySkip
 	}
 	start := len(s.conn.W.Buf)
-	if postponed := s.checked(cmd, args, bad); postponed {
-		return
+	s.checked(cmd, args, bad)
+	if s.conn.Parked() {
+		return // postponed, or the session may be its job's now
 	}
-	if s.muted() && !s.conn.Parked() {
+	if s.muted() {
 		s.conn.W.Buf = s.conn.W.Buf[:start]
 		s.dropSpans(start)
 	}
@@ -60,10 +61,10 @@ func (s *session) dropSpans(start int) {
 }
 
 // checked runs, queues, postpones or refuses one request, in the order in which Redis checks.
-func (s *session) checked(cmd *command.Command, args [][]byte, bad string) (postponed bool) {
+func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 	if cmd == nil {
 		s.rejectRequest(args, bad)
-		return false
+		return
 	}
 	s.cmd = cmd
 	gate := s.srv.gate.Load()
@@ -75,13 +76,11 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) (post
 	case gate&gateMemory != 0 && s.needsMemory(cmd):
 		s.refuse(cmd, msgOOM)
 	case gate&(gatePauseAll|gatePauseWrite) != 0 && s.paused(cmd, gate) && s.srv.pause.postpone(s, cmd, args):
-		return true
 	case s.multi.on && !s.multi.immediate(cmd):
 		s.enqueue(cmd, args)
 	default:
 		s.execute(cmd, args)
 	}
-	return false
 }
 
 // refuse rejects a command that exists. A refused EXEC ends the transaction.

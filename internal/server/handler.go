@@ -111,13 +111,13 @@ func (s *session) handle(cmd *command.Command, args [][]byte) {
 		s.reject(command.ArityError(cmd))
 		return
 	}
-	w, start, began := s.w, len(s.w.Buf), time.Now()
+	w, start, began, inExec := s.w, len(s.w.Buf), time.Now(), s.multi.running
 	s.args = args
 	fn(s, args)
-	s.args = nil
-	if !s.multi.running && s.conn.Parked() {
-		return // its job counts
+	if !inExec && s.conn.Parked() {
+		return // the session may be its job's now, and the job counts
 	}
+	s.args = nil
 	s.srv.stats.record(cmd.ID, time.Since(began))
 	if start < len(w.Buf) && w.Buf[start] == '-' {
 		s.srv.stats.failed(cmd.ID, w.Buf[start:])

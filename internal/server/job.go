@@ -72,6 +72,10 @@ func (s *session) startJob(kind int, fn func(*job)) {
 	}
 	s.work.begin(cancel)
 	cmd, muted, began := s.cmd, s.muted(), time.Now()
+	s.args = nil
+	if s.reply == replySkip {
+		s.setReplyMode(replyOn)
+	}
 	s.srv.jobs.Add(1)
 	go func() {
 		defer s.srv.jobs.Done()
