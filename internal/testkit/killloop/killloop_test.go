@@ -47,6 +47,8 @@ type loop struct {
 	conn    *wire.Conn
 	info    [numShards]shardInfo // at the start of the round
 	settled map[string]string    // what earlier rounds left
+	batches int                  // acknowledged so far
+	cut     int                  // workers killed within a batch
 }
 
 func TestKillLoop(t *testing.T) {
@@ -76,6 +78,7 @@ func TestKillLoop(t *testing.T) {
 			if err := l.srv.Stop(); err != nil {
 				t.Error(err)
 			}
+			t.Logf("%d batches acknowledged, %d cut by SIGKILL, %d keys", l.batches, l.cut, len(l.settled))
 		})
 	}
 }
@@ -278,6 +281,10 @@ func (l *loop) verify(r int, workers []*worker) {
 	for _, w := range workers {
 		if w.err != nil {
 			l.t.Errorf("round %d: %s: %v", r, w.prefix, w.err)
+		}
+		l.batches += slices.Min(w.acked)
+		if slices.Min(w.acked) < w.batch {
+			l.cut++
 		}
 		vals := l.read(w.keys())
 		err := w.verify(func(k string) (string, bool) { v, ok := vals[k]; return v, ok })

@@ -130,7 +130,8 @@ func (g *Gen) transaction() []Step {
 	return before
 }
 
-// shortDeadline gives a key a deadline and waits until it has passed.
+// shortDeadline gives a key a deadline and waits until it has passed. A transaction is ended before
+// it: the deadline must not begin with a later EXEC.
 func (g *Gen) shortDeadline() Step {
 	k := g.key()
 	forms := [][]string{
@@ -140,7 +141,8 @@ func (g *Gen) shortDeadline() Step {
 		{"GETEX", k, "PX", shortMs},
 		{"PEXPIRE", k, shortMs, g.pick([]string{"NX", "XX", "GT", "LT"})},
 	}
-	s := g.single(Command{Args: forms[g.rng.IntN(len(forms))]})
+	s := g.single(Command{Args: []string{"DISCARD"}})
+	s.Cmds = append(s.Cmds, Command{Args: forms[g.rng.IntN(len(forms))]})
 	s.Sleep = shortWait
 	return s
 }
@@ -237,7 +239,7 @@ func (g *Gen) pattern() string { return g.pick(patternAlphabet) }
 
 func (g *Gen) junk() string {
 	return g.pick([]string{
-		"", "junk", "NX", "XX", "GT", "EX", "PX", "KEEPTTL", "GET", "0", "-1", "1", "\x00", "a",
+		"", "junk", "NX", "XX", "GT", "EX", "PX", "KEEPTTL", "GET", "0", "-1", "1", "\x01", "a",
 		"REPLACE", "COUNT", "MATCH", "LEN", "IDX", "'", "\"", "not a number",
 	})
 }

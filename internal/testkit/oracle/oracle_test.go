@@ -95,7 +95,7 @@ func runStreams(t *testing.T, p *Pair, d time.Duration) {
 func report(t *testing.T, p *Pair, seed uint64, steps []Step, first *Difference) bool {
 	fails := func(s []Step) bool {
 		d, err := p.Run(s)
-		return err == nil && d != nil
+		return err == nil && d != nil && d.Class() == first.Class()
 	}
 	if !fails(steps) {
 		t.Logf("seed %d: differed once and not again:\n%s", seed, first)
@@ -106,7 +106,7 @@ func report(t *testing.T, p *Pair, seed uint64, steps []Step, first *Difference)
 	if err != nil || d == nil {
 		d = first
 	}
-	t.Errorf("seed %d: replies differ after\n\n%s\n%s", seed, Format(small), d)
+	t.Errorf("seed %d: replies differ after\n\n%s\n%s\nbefore shrinking: %s", seed, Format(small), d, first)
 	return true
 }
 

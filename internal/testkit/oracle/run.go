@@ -130,6 +130,23 @@ func (d *Difference) String() string {
 	return b.String()
 }
 
+// Class tells kinds of differences apart, so that shrinking does not wander from one to another.
+func (d *Difference) Class() string {
+	return d.Command.Name() + " " + replyClass(&d.Want, d.WantE) + " " + replyClass(&d.Got, d.GotE)
+}
+
+func replyClass(r *wire.Reply, err error) string {
+	switch {
+	case err != nil:
+		return "connection"
+	case r.IsError():
+		return r.Text()
+	case r.Null:
+		return "null"
+	}
+	return string(r.Kind)
+}
+
 func showReply(r *wire.Reply, err error) string {
 	if err != nil {
 		return "connection error: " + err.Error()

@@ -1,6 +1,9 @@
 package oracle
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 var keyAlphabet = []string{
 	"a", "b", "c", "d", "k:1", "k:2", "k:3", "", "\x00\xff", "with space", "h[a]llo", "user:*",
@@ -190,12 +193,12 @@ func connectionRows() []row {
 		{weight: 1, fixed: true, make: func(g *Gen) []string {
 			return append([]string{"WAIT"}, g.pick([]string{"0", "abc"}), g.pick([]string{"0", "5", "abc", "-1"}))
 		}},
-		{weight: 2, make: func(g *Gen) []string {
+		{weight: 2, fixed: true, make: func(g *Gen) []string {
 			forms := [][]string{
 				{"SET", "a", "b"},
 				{"MSET", "a", "1", "b", "2"},
-				{"GET"},
-				{"PING"},
+				{"GET", "a", "b"},
+				{"PING", "a"},
 				{"nosuch", "a"},
 				{"RENAME", "a", "b"},
 				{"COPY", "a", "b", "REPLACE"},
@@ -313,6 +316,9 @@ func (g *Gen) copy() []string {
 
 func (g *Gen) expire(verb string, times []string) []string {
 	args := []string{verb, g.key(), g.pick(times)}
+	if len(verb) < len("EXPIREAT") && g.chance(60) { // relative ones that are compared with GT and LT must be far apart
+		args[2] = strconv.Itoa(1_000_000 + 10_000*g.rng.IntN(100_000))
+	}
 	for g.chance(25) {
 		args = append(args, g.pick(expireFlags))
 	}
