@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
@@ -30,29 +32,37 @@ type model struct {
 	shards int
 	hist   [][]item
 	forks  []int // length of hist where the current generation begins
-	txn    uint64
-	n      int
+	// What is dropped leaves hist at the front: surely when DropUnneeded says so, possibly up to snap
+	// when it failed.
+	snap []int
+	gone map[uint64]bool // groups of which parts were dropped
+	txn  uint64
+	n    int
 }
 
 func newModel(t *testing.T, seed uint64, shards int) *model {
-	return &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), shards: shards, hist: make([][]item, shards), forks: make([]int, shards)}
+	return &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), shards: shards, hist: make([][]item, shards), forks: make([]int, shards),
+		snap: make([]int, shards), gone: map[uint64]bool{}}
 }
 
 func (m *model) options(fsys vfs.FS) Options {
 	rng := rand.New(rand.NewPCG(m.rng.Uint64(), 2))
-	return Options{FS: fsys, Dir: "a/data", Shards: m.shards, HashSeed: 1, SegmentBytes: 400 + int64(m.rng.IntN(4000)), Rand: rng.Uint64}
+	return Options{FS: fsys, Dir: "a/data", Shards: m.shards, HashSeed: 1, SegmentBytes: 400 + int64(m.rng.IntN(4000)), Rand: rng.Uint64,
+		Window: 1 + int64(m.rng.IntN(3000))}
 }
 
 // group appends one group of up to four frames to each of the shards in mask.
-func (m *model) group(d *Dir, mask uint64, txn uint64) {
+func (m *model) group(d *Dir, mask uint64, txn uint64) error {
+	for i := range m.shards {
+		if err := d.Log(i).Reserve(1000); err != nil {
+			return err
+		}
+	}
 	for i := range m.shards {
 		if mask&(1<<i) == 0 {
 			continue
 		}
 		l := d.Log(i)
-		if err := l.Reserve(1000); err != nil {
-			m.t.Fatal(err)
-		}
 		l.Begin(int64(1000+m.n), ByClient, txn, mask)
 		n := 1 + m.rng.IntN(4)
 		for k := range n {
@@ -66,20 +76,21 @@ func (m *model) group(d *Dir, mask uint64, txn uint64) {
 		}
 		l.End()
 	}
+	return nil
 }
 
-// step does one random thing.
-func (m *model) step(d *Dir) {
+// step does one random thing. An error means that the process has come to its end.
+func (m *model) step(d *Dir) error {
 	i := m.rng.IntN(m.shards)
 	l := d.Log(i)
 	var err error
 	switch r := m.rng.IntN(100); {
 	case r < 45:
-		m.group(d, 1<<i, 0)
+		err = m.group(d, 1<<i, 0)
 	case r < 65 && m.shards > 1:
 		mask := uint64(1+m.rng.IntN(1<<m.shards-1)) | 1<<i
 		m.txn++
-		m.group(d, mask, m.txn)
+		err = m.group(d, mask, m.txn)
 	case r < 85:
 		err = l.Flush()
 	case r < 92:
@@ -94,10 +105,49 @@ func (m *model) step(d *Dir) {
 				m.forks[i] = len(m.hist[i])
 			}
 		}
+	case r < 97:
+		err = m.drop(d)
 	}
-	if err != nil {
-		m.t.Fatal(err)
+	return err
+}
+
+// drop takes a snapshot, so to say, and drops what it makes unneeded.
+func (m *model) drop(d *Dir) error {
+	cursors := make([]Cursor, m.shards)
+	for i := range cursors {
+		l := d.Log(i)
+		if err := l.Sync(); err != nil {
+			return err
+		}
+		cursors[i] = l.Tail()
+		m.snap[i] = len(m.hist[i])
 	}
+	if err := d.SetSnapshot("s", cursors); err != nil {
+		return err
+	}
+	_, err := d.DropUnneeded()
+	return err
+}
+
+// forget takes out of the model what is missing at the front of got, and may be: what a snapshot
+// covers. It returns how many frames that are.
+func (m *model) forget(i int, got []item, lower int) (n int) {
+	h := m.hist[i]
+	if len(got) > 0 {
+		n = slices.Index(h, got[0])
+	} else {
+		n = min(lower, m.snap[i])
+	}
+	if n < 0 || n > m.snap[i] {
+		m.t.Fatalf("shard %d: %d frames are gone at the front, the snapshot has %d", i, n, m.snap[i])
+	}
+	for _, it := range h[:n] {
+		m.gone[it.txn] = true
+	}
+	m.hist[i] = h[n:]
+	m.snap[i] -= n
+	m.forks[i] -= n
+	return n
 }
 
 // survivors returns how much of each shard must survive: what is safe by itself, up to the first
@@ -170,12 +220,15 @@ func history(t testing.TB, l *Log, from Cursor) (items []item) {
 }
 
 // check compares what a directory holds with the model and cuts the model to it. lower is what must be
-// there at least.
-func (m *model) check(d *Dir, lower []int) {
+// there at least; it and floor lose what is gone at the front.
+func (m *model) check(d *Dir, lower, floor []int) {
 	m.t.Helper()
 	parts := map[uint64]int{}
 	for i := range m.shards {
 		got := history(m.t, d.Log(i), d.Log(i).Oldest())
+		gone := m.forget(i, got, lower[i])
+		lower[i] -= gone
+		floor[i] -= gone
 		h := m.hist[i]
 		if len(got) > len(h) || len(got) < lower[i] {
 			m.t.Fatalf("shard %d: %d frames, want %d..%d", i, len(got), lower[i], len(h))
@@ -189,6 +242,7 @@ func (m *model) check(d *Dir, lower []int) {
 			m.t.Fatalf("shard %d: a group was torn", i)
 		}
 		m.hist[i] = h[:len(got)]
+		m.snap[i] = min(m.snap[i], len(got))
 		for _, it := range got {
 			if it.txn != 0 && it.last {
 				parts[it.txn] |= 1 << i
@@ -202,7 +256,7 @@ func (m *model) check(d *Dir, lower []int) {
 			m.t.Fatal(err)
 		}
 		for f, err := r.Next(); err == nil; f, err = r.Next() {
-			if f.Txn != 0 && uint64(parts[f.Txn]) != f.Mask {
+			if f.Txn != 0 && !m.gone[f.Txn] && uint64(parts[f.Txn]) != f.Mask {
 				m.t.Fatalf("group %d is on shards %b, should be on %b", f.Txn, parts[f.Txn], f.Mask)
 			}
 		}
@@ -223,42 +277,58 @@ func crashHistory(t *testing.T, seed uint64) {
 	m := newModel(t, seed, 1+int(seed%3))
 	fsys := crashfs.New()
 	for range 6 {
-		d, _, err := Open(m.options(fsys))
+		faulty := faultfs.New(fsys)
+		d, _, err := Open(m.options(faulty))
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.txn = max(m.txn, d.LastTxn())
+		if m.rng.IntN(3) == 0 {
+			faulty.Inject(stopAfter(m.rng.IntN(150), errStop))
+		}
+		written, durable := m.safe(d, (*Log).Written), m.safe(d, (*Log).Durable)
 		for range m.rng.IntN(120) {
-			m.step(d)
+			if err = m.step(d); err != nil {
+				break
+			}
+			written, durable = m.safe(d, (*Log).Written), m.safe(d, (*Log).Durable)
 		}
-		switch m.rng.IntN(4) {
-		case 0:
-			if err := d.Close(true); err != nil {
-				t.Fatal(err)
-			}
-			d, rec, err := Open(m.options(fsys))
-			if err != nil || !rec.Clean {
-				t.Fatalf("%+v %v", rec, err)
-			}
-			lower := make([]int, m.shards)
-			for i := range lower {
-				lower[i] = len(m.hist[i])
-			}
-			m.check(d, lower)
-			_ = d.Close(true)
-			continue
-		case 1:
-			safe, floor := m.safe(d, (*Log).Written), m.safe(d, (*Log).Durable)
-			killed := fsys.KillClone()
-			fsys.Freeze()
-			_ = d.Close(false)
-			fsys = m.recover(killed, safe, floor)
-		default:
-			safe := m.safe(d, (*Log).Durable)
-			after := fsys.Crash(m.rng)
-			_ = d.Close(false)
-			fsys = m.recover(after, safe, safe)
+		if err != nil && !errors.Is(err, errStop) {
+			t.Fatal(err)
 		}
+		fsys = m.end(d, fsys, written, durable)
+	}
+}
+
+var errStop = errors.New("stop")
+
+// end closes the directory, kills its process, or takes its power, and checks what is left.
+func (m *model) end(d *Dir, fsys *crashfs.FS, written, durable []int) *crashfs.FS {
+	switch m.rng.IntN(4) {
+	case 0:
+		if d.Close(true) != nil { // no write went through after it stopped
+			return m.recover(fsys.Crash(m.rng), durable, durable)
+		}
+		lower := make([]int, m.shards)
+		for i := range lower {
+			lower[i] = len(m.hist[i])
+		}
+		d, rec, err := Open(m.options(fsys))
+		if err != nil || !rec.Clean {
+			m.t.Fatalf("%+v %v", rec, err)
+		}
+		m.check(d, lower, make([]int, m.shards))
+		_ = d.Close(true)
+		return fsys
+	case 1:
+		killed := fsys.KillClone()
+		fsys.Freeze()
+		_ = d.Close(false)
+		return m.recover(killed, written, durable)
+	default:
+		after := fsys.Crash(m.rng)
+		_ = d.Close(false)
+		return m.recover(after, durable, durable)
 	}
 }
 
@@ -275,22 +345,22 @@ func (m *model) safe(d *Dir, mark func(*Log) uint64) []int {
 // must be there at least, floor after a power failure before the first recovery has ended.
 func (m *model) recover(fsys *crashfs.FS, lower, floor []int) *crashfs.FS {
 	m.t.Helper()
+	lower, floor = slices.Clone(lower), slices.Clone(floor)
 	for range m.rng.IntN(4) {
 		faulty := faultfs.New(fsys)
 		var d *Dir
-		stop := errors.New("stop")
-		faulty.Inject(stopAfter(m.rng.IntN(40), stop))
+		faulty.Inject(stopAfter(m.rng.IntN(40), errStop))
 		d, _, err := Open(m.options(faulty))
 		if err == nil {
-			m.check(d, lower)
+			m.check(d, lower, floor)
 			for i := range m.forks {
 				m.forks[i] = len(m.hist[i])
 				floor[i] = m.forks[i]
 			}
-		} else if !errors.Is(err, stop) {
+		} else if !errors.Is(err, errStop) {
 			m.t.Fatalf("recovery: %v", err)
 		} else {
-			lower = floor
+			lower = slices.Clone(floor)
 		}
 		next := fsys.Crash(m.rng)
 		if d != nil {
@@ -302,7 +372,7 @@ func (m *model) recover(fsys *crashfs.FS, lower, floor []int) *crashfs.FS {
 	if err != nil {
 		m.t.Fatalf("recovery: %v", err)
 	}
-	m.check(d, lower)
+	m.check(d, lower, floor)
 	for i := range m.forks {
 		m.forks[i] = len(m.hist[i])
 	}
@@ -313,11 +383,12 @@ func (m *model) recover(fsys *crashfs.FS, lower, floor []int) *crashfs.FS {
 // stopAfter fails every write after the first n: as far as the disk is concerned, the process has
 // ended there.
 func stopAfter(n int, err error) faultfs.Injector {
+	var done atomic.Int64
 	return func(op faultfs.Op) error {
 		if !op.Kind.IsWrite() || op.Kind == faultfs.OpLock {
 			return nil
 		}
-		if n--; n < 0 {
+		if done.Add(1) > int64(n) {
 			return err
 		}
 		return nil
