@@ -5,10 +5,13 @@ import "math"
 // ownKeys are the keys that kevy acts on.
 func ownKeys() []Key {
 	rows := networkKeys()
+	rows = append(rows, clientKeys()...)
+	rows = append(rows, processKeys()...)
 	rows = append(rows, storageKeys()...)
 	return append(rows, feedKeys()...)
 }
 
+// networkKeys say where to listen.
 func networkKeys() []Key {
 	return []Key{
 		{
@@ -41,6 +44,12 @@ func networkKeys() []Key {
 			Help:  "seconds between keep-alive probes; 0 turns them off",
 			field: func(c *Config) any { return &c.TCPKeepalive },
 		},
+	}
+}
+
+// clientKeys bound what clients may do.
+func clientKeys() []Key {
+	return []Key{
 		{
 			Name: "timeout", Kind: Int, Default: "0", Max: math.MaxInt32, Live: true,
 			Help:  "seconds after which an idle client is closed; 0 never",
@@ -78,6 +87,12 @@ func networkKeys() []Key {
 			Help:  "who may use DEBUG; local: clients on this machine",
 			field: func(c *Config) any { return &c.DebugCommand },
 		},
+	}
+}
+
+// processKeys concern the process.
+func processKeys() []Key {
+	return []Key{
 		{
 			Name: "loops", Kind: Int, Default: "0", Max: 1024,
 			Help:  "event loops; 0: half the CPUs",
@@ -102,6 +117,7 @@ func networkKeys() []Key {
 	}
 }
 
+// storageKeys concern data and memory.
 func storageKeys() []Key {
 	return []Key{
 		{
@@ -140,6 +156,7 @@ func storageKeys() []Key {
 	}
 }
 
+// feedKeys concern the change feed and the log it is read from.
 func feedKeys() []Key {
 	return []Key{
 		{

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -34,17 +33,25 @@ var kindNames = [...]string{"string", "yes|no", "int", "size", "size|percent", "
 
 func (k Kind) String() string { return kindNames[k] }
 
-var (
-	errBool    = errors.New("argument must be 'yes' or 'no'")
-	errInt     = errors.New("argument couldn't be parsed into an integer")
-	errSize    = errors.New("argument must be a memory value")
-	errPercent = errors.New("argument must be a memory or percent value")
-	errOctal   = errors.New("argument couldn't be parsed as an octal number")
-	errSave    = errors.New("Invalid save parameters")                                                    //nolint:staticcheck // Redis's words
-	errOutArgs = errors.New("Wrong number of arguments in buffer limit configuration.")                   //nolint:staticcheck,revive
-	errOutCls  = errors.New("Invalid client class specified in buffer limit configuration.")              //nolint:staticcheck,revive
-	errOutNum  = errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.") //nolint:staticcheck,revive
-	errEvents  = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")                      //nolint:staticcheck,revive
+// replyText is an error in the words that Redis replies.
+type replyText string
+
+func (e replyText) Error() string { return string(e) }
+
+const (
+	errBool       replyText = "argument must be 'yes' or 'no'"
+	errInt        replyText = "argument couldn't be parsed into an integer"
+	errSize       replyText = "argument must be a memory value"
+	errPercent    replyText = "argument must be a memory or percent value"
+	errOctal      replyText = "argument couldn't be parsed as an octal number"
+	errDuration   replyText = "argument must be a duration such as 90s, 12h or 7d"
+	errSave       replyText = "Invalid save parameters"
+	errOutArgs    replyText = "Wrong number of arguments in buffer limit configuration."
+	errOutClass   replyText = "Invalid client class specified in buffer limit configuration."
+	errOutNumbers replyText = "Error in hard, soft or soft_seconds setting in buffer limit configuration."
+	errEvents     replyText = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
+	errPercentile replyText = "Invalid latency-tracking-info-percentiles parameters"
+	errPercentBig replyText = "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
 )
 
 // ParseSize reads a size as Redis does: 1k is 1000, 1kb is 1024; no sign, no fraction.
@@ -107,7 +114,6 @@ func formatBool(v bool) string {
 
 // parseDuration reads Go's durations and whole days (7d); a bare number is seconds.
 func parseDuration(s string) (time.Duration, error) {
-	bad := fmt.Errorf("argument must be a duration such as 90s, 12h or 7d")
 	unit := time.Duration(0)
 	number := s
 	if days, ok := strings.CutSuffix(s, "d"); ok {
@@ -118,13 +124,13 @@ func parseDuration(s string) (time.Duration, error) {
 	if unit != 0 {
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n < 0 || n > int64(math.MaxInt64/unit) {
-			return 0, bad
+			return 0, errDuration
 		}
 		return time.Duration(n) * unit, nil
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, bad
+		return 0, errDuration
 	}
 	return d, nil
 }
@@ -174,13 +180,13 @@ func parseOutputLimits(old OutputLimits, s string) (OutputLimits, error) {
 	for i := 0; i < len(words); i += 4 {
 		class := old.class(words[i])
 		if class == nil {
-			return old, errOutCls
+			return old, errOutClass
 		}
 		hard, err1 := ParseSize(words[i+1])
 		soft, err2 := ParseSize(words[i+2])
 		seconds, err3 := strconv.ParseInt(words[i+3], 10, 32)
 		if err1 != nil || err2 != nil || err3 != nil || seconds < 0 {
-			return old, errOutNum
+			return old, errOutNumbers
 		}
 		*class = OutputLimit{Hard: hard, Soft: soft, SoftSeconds: seconds}
 	}
@@ -213,10 +219,10 @@ func parsePercentiles(s string) (string, error) {
 	for i, w := range words {
 		f, err := strconv.ParseFloat(w, 64)
 		if err != nil || math.IsNaN(f) {
-			return "", errors.New("Invalid latency-tracking-info-percentiles parameters") //nolint:staticcheck,revive
+			return "", errPercentile
 		}
 		if f < 0 || f > 100 {
-			return "", errors.New("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
+			return "", errPercentBig
 		}
 		words[i] = strconv.FormatFloat(f, 'g', 17, 64)
 		if short := strconv.FormatFloat(f, 'g', -1, 64); len(short) < len(words[i]) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"runtime/debug"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
@@ -168,17 +169,30 @@ func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 	start := len(s.w.Buf)
 	c.W, c.NoTouch, c.Rand, c.LFU = s.w, s.noTouch, s.srv.random(), s.srv.lfu.Load()
 	m.running = true
-	ran := s.srv.eng.Exec(c, m.queue, m.watch, t, func(c *command.Ctx) {
-		s.cmd = c.Cmd
-		s.pending = c.Pending
-		s.handle(c.Cmd, c.Args)
-		s.pending = nil
-	})
+	ran := s.srv.eng.Exec(c, m.queue, m.watch, t, s.execLocal)
 	m.running = false
 	c.Hits, c.Misses = 0, 0 // reads and writes are mixed
 	if ran {
 		s.countExec(s.w.Buf[start:])
 	}
+}
+
+// execLocal runs a command of the server itself inside a transaction. A panic must not reach the
+// engine, which has a group half made.
+func (s *session) execLocal(c *command.Ctx) {
+	start := len(s.w.Buf)
+	defer func() {
+		s.pending = nil
+		if p := recover(); p != nil {
+			s.srv.log.Error("panic in a command: its connection is closed", "panic", p, "command", c.Cmd.Name,
+				"addr", s.conn.RemoteAddr(), "stack", string(debug.Stack()))
+			s.w.Buf = s.w.Buf[:start]
+			s.w.Error("ERR internal error")
+			s.closeAfterReply()
+		}
+	}()
+	s.cmd, s.pending = c.Cmd, c.Pending
+	s.handle(c.Cmd, c.Args)
 }
 
 // countExec counts the commands of a transaction that ran, and those that failed.

@@ -91,7 +91,13 @@ func TestPanicIsContained(t *testing.T) {
 	c.gone()
 	d.want("LOLWUT", "-ERR internal error")
 	d.gone()
-	e.want("PING", "+PONG")
+	f := s.client()
+	f.want("MULTI", "+OK")
+	f.want("SET k v", "+QUEUED")
+	f.want("ECHO x", "+QUEUED")
+	f.want("EXEC", "*[+OK -ERR internal error]")
+	f.gone()
+	e.want("GET k", "v")
 }
 
 func TestSaveCommands(t *testing.T) {
