@@ -32,11 +32,7 @@ func (ks *Keyspace) EndBulk() {
 	})
 	sortKeys(ks.a, keys, 0)
 	ks.ord.build(keys)
-	slices.SortFunc(dues, func(a, b due) int { return cmp.Or(cmp.Compare(a.ms, b.ms), cmp.Compare(a.ref, b.ref)) })
-	ks.dl = newDeadlines()
-	for _, d := range dues {
-		ks.dl.insert(d.ms, d.ref)
-	}
+	ks.dl.build(dues)
 }
 
 // each calls f with every record, in hash order.

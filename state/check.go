@@ -145,24 +145,34 @@ func (c *checker) order() (err error) {
 
 func (c *checker) deadlines() (err error) {
 	d := &c.ks.dl
-	if d.t.Len() != c.dues {
-		return fmt.Errorf("deadlines: %d, the records have %d", d.t.Len(), c.dues)
-	}
-	first := NoDeadline
-	d.t.Ascend(func(it due) bool {
-		if first == NoDeadline {
-			first = it.ms
+	var bounds []bound
+	d.t.Ascend(func(b bound) bool { bounds = append(bounds, b); return true })
+	n, last := 0, lowest
+	for i, b := range bounds {
+		c.live = append(c.live, b.leaf)
+		w := d.words(b.leaf)
+		if (i == 0) != (b.due == lowest) || w[0] == 0 && len(bounds) > 1 {
+			return fmt.Errorf("deadlines: leaf %d of %d at %v has %d pairs", i, len(bounds), b.due, w[0])
 		}
-		key := keyOf(c.ks.a, it.ref)
-		if c.ks.idx.find(Hash(c.ks.seed, key), key) != it.ref || deadlineOf(c.ks.a.Tail(it.ref)) != it.ms {
-			err = fmt.Errorf("deadlines: %d of %q", it.ms, key)
+		for k := range int(w[0]) {
+			p := dueAt(w, k)
+			if !last.less(p) || p.less(b.due) || i+1 < len(bounds) && !p.less(bounds[i+1].due) {
+				return fmt.Errorf("deadlines: %v after %v in leaf at %v", p, last, b.due)
+			}
+			key := keyOf(c.ks.a, p.ref)
+			if c.ks.idx.find(Hash(c.ks.seed, key), key) != p.ref || deadlineOf(c.ks.a.Tail(p.ref)) != p.ms {
+				return fmt.Errorf("deadlines: %v of %q", p, key)
+			}
+			if n++; n == 1 && p.ms != d.next {
+				return fmt.Errorf("deadlines: the first is %d, next says %d", p.ms, d.next)
+			}
+			last = p
 		}
-		return err == nil
-	})
-	if err == nil && first != d.next {
-		err = fmt.Errorf("deadlines: next is %d, not %d", d.next, first)
 	}
-	return err
+	if n != c.dues || n != d.n || n == 0 && d.next != NoDeadline {
+		return fmt.Errorf("deadlines: %d, counted %d, the records have %d; next is %d", n, d.n, c.dues, d.next)
+	}
+	return nil
 }
 
 func (c *checker) memory() error {

@@ -27,7 +27,7 @@ type Keyspace struct {
 // the deadline index: averages over the fill of their blocks.
 const (
 	perKey      = 28
-	perDeadline = 28
+	perDeadline = 24
 )
 
 // New returns an empty keyspace whose keys are hashed with seed.
@@ -41,7 +41,7 @@ func (ks *Keyspace) reset() {
 	ks.a = arena.New()
 	ks.idx = newIndex(ks.a, ks.seed)
 	ks.ord = newOrder(ks.a)
-	ks.dl = newDeadlines()
+	ks.dl = newDeadlines(ks.a)
 	ks.bytes = 0
 }
 
@@ -79,7 +79,7 @@ func (ks *Keyspace) SetAccess(e Entry, seconds uint32, freq uint8) {
 func (ks *Keyspace) Len() int { return ks.idx.n }
 
 // LenWithDeadline returns the number of keys with a deadline, due ones included.
-func (ks *Keyspace) LenWithDeadline() int { return ks.dl.t.Len() }
+func (ks *Keyspace) LenWithDeadline() int { return ks.dl.n }
 
 // UsedBytes returns the memory accounted to the keys: what maxmemory limits. It depends on the
 // records only, and shrinks with them even while a view keeps their blocks.
@@ -99,7 +99,7 @@ func (ks *Keyspace) Due(nowMS int64, max int, f func(key []byte)) {
 	if ks.dl.next == NoDeadline || ks.dl.next > nowMS || max <= 0 {
 		return
 	}
-	ks.dl.t.Ascend(func(d due) bool {
+	ks.dl.ascend(func(d due) bool {
 		if d.ms > nowMS {
 			return false
 		}
