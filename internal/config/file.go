@@ -32,8 +32,7 @@ func parseFile(path, data string) ([]given, error) {
 	root := make(map[string]any)
 	meta, err := toml.Decode(data, &root)
 	if err != nil {
-		var perr toml.ParseError
-		if errors.As(err, &perr) {
+		if perr, ok := errors.AsType[toml.ParseError](err); ok {
 			return nil, fmt.Errorf("%s:%d: %s", path, perr.Position.Line, perr.Message)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)

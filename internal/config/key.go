@@ -216,8 +216,9 @@ func (k *Key) parseCompat(text string) (string, error) {
 		return parsePercentiles(text)
 	case Events:
 		return parseEvents(text)
+	default:
+		return text, nil
 	}
-	return text, nil
 }
 
 func parseSizePercent(text string) (string, error) {

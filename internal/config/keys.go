@@ -148,8 +148,10 @@ func storageKeys() []Key {
 		},
 		{
 			Name: "maxmemory-policy", Kind: Enum, Default: "noeviction", Live: true,
-			Enum: []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
-				"allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"},
+			Enum: []string{
+				"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+				"allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction",
+			},
 			Help:  "stored; every policy acts as noeviction for now",
 			field: func(c *Config) any { return &c.MaxMemoryPolicy },
 		},

@@ -80,8 +80,9 @@ func (c *Config) tomlValue(k *Key) string {
 		return v
 	case Octal:
 		return "0o" + v
+	default:
+		return quoteTOML(v)
 	}
-	return quoteTOML(v)
 }
 
 // quoteTOML writes s as a basic string. TOML holds UTF-8 only.

@@ -28,30 +28,32 @@ const (
 	Events                   // keyspace event classes
 )
 
-var kindNames = [...]string{"string", "yes|no", "int", "size", "size|percent", "octal", "word",
-	"words", "duration", "rules", "limits", "numbers", "classes"}
+var kindNames = [...]string{
+	"string", "yes|no", "int", "size", "size|percent", "octal", "word",
+	"words", "duration", "rules", "limits", "numbers", "classes",
+}
 
 func (k Kind) String() string { return kindNames[k] }
 
-// replyText is an error in the words that Redis replies.
-type replyText string
+// redisError is an error in the words that Redis replies.
+type redisError string
 
-func (e replyText) Error() string { return string(e) }
+func (e redisError) Error() string { return string(e) }
 
 const (
-	errBool       replyText = "argument must be 'yes' or 'no'"
-	errInt        replyText = "argument couldn't be parsed into an integer"
-	errSize       replyText = "argument must be a memory value"
-	errPercent    replyText = "argument must be a memory or percent value"
-	errOctal      replyText = "argument couldn't be parsed as an octal number"
-	errDuration   replyText = "argument must be a duration such as 90s, 12h or 7d"
-	errSave       replyText = "Invalid save parameters"
-	errOutArgs    replyText = "Wrong number of arguments in buffer limit configuration."
-	errOutClass   replyText = "Invalid client class specified in buffer limit configuration."
-	errOutNumbers replyText = "Error in hard, soft or soft_seconds setting in buffer limit configuration."
-	errEvents     replyText = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
-	errPercentile replyText = "Invalid latency-tracking-info-percentiles parameters"
-	errPercentBig replyText = "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
+	errBool       redisError = "argument must be 'yes' or 'no'"
+	errInt        redisError = "argument couldn't be parsed into an integer"
+	errSize       redisError = "argument must be a memory value"
+	errPercent    redisError = "argument must be a memory or percent value"
+	errOctal      redisError = "argument couldn't be parsed as an octal number"
+	errDuration   redisError = "argument must be a duration such as 90s, 12h or 7d"
+	errSave       redisError = "Invalid save parameters"
+	errOutArgs    redisError = "Wrong number of arguments in buffer limit configuration."
+	errOutClass   redisError = "Invalid client class specified in buffer limit configuration."
+	errOutNumbers redisError = "Error in hard, soft or soft_seconds setting in buffer limit configuration."
+	errEvents     redisError = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
+	errPercentile redisError = "Invalid latency-tracking-info-percentiles parameters"
+	errPercentBig redisError = "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
 )
 
 // ParseSize reads a size as Redis does: 1k is 1000, 1kb is 1024; no sign, no fraction.

@@ -158,8 +158,13 @@ func (i *clientInfo) flags() string {
 		on   bool
 		name byte
 	}{
-		{i.multi >= 0, 'x'}, {i.blocked, 'b'}, {i.watchDirty, 'd'}, {i.closing, 'c'},
-		{strings.HasSuffix(i.laddr, ":0"), 'U'}, {i.noEvict, 'e'}, {i.noTouch, 'T'},
+		{i.multi >= 0, 'x'},
+		{i.blocked, 'b'},
+		{i.watchDirty, 'd'},
+		{i.closing, 'c'},
+		{strings.HasSuffix(i.laddr, ":0"), 'U'},
+		{i.noEvict, 'e'},
+		{i.noTouch, 'T'},
 	} {
 		if f.on {
 			b.WriteByte(f.name)

@@ -234,7 +234,7 @@ func (s *testServer) raw(data string) (reply string, closed bool) {
 		n += m
 		if err != nil {
 			ne, timeout := err.(net.Error) //nolint:errorlint // as net returns it
-			return string(buf[:n]), !(timeout && ne.Timeout())
+			return string(buf[:n]), !timeout || !ne.Timeout()
 		}
 	}
 }

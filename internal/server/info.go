@@ -62,7 +62,8 @@ func chosen(args [][]byte) []section {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(sections), func(s section) bool {
-		return !(want[s.name] || (byDefault && s.byDefault) || (all && s.inAll))
+		shown := want[s.name] || (byDefault && s.byDefault) || (all && s.inAll)
+		return !shown
 	})
 }
 

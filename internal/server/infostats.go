@@ -83,7 +83,7 @@ func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ")
 
 func (r *report) latencyStats() {
 	var percentiles []float64
-	for _, p := range strings.Fields(r.text("latency-tracking-info-percentiles")) {
+	for p := range strings.FieldsSeq(r.text("latency-tracking-info-percentiles")) {
 		f, err := strconv.ParseFloat(p, 64)
 		if err == nil {
 			percentiles = append(percentiles, f)

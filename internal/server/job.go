@@ -76,9 +76,7 @@ func (s *session) startJob(kind int, fn func(*job)) {
 	if s.reply == replySkip {
 		s.setReplyMode(replyOn)
 	}
-	s.srv.jobs.Add(1)
-	go func() {
-		defer s.srv.jobs.Done()
+	s.srv.jobs.Go(func() {
 		if kind == jobWaits {
 			s.srv.blocked.Add(1)
 			defer s.srv.blocked.Add(-1)
@@ -96,7 +94,7 @@ func (s *session) startJob(kind int, fn func(*job)) {
 			return
 		}
 		s.conn.Resume(func() { s.deliver(j, muted) })
-	}()
+	})
 }
 
 // run calls fn and keeps a panic from ending the process: the engine's locks are released by

@@ -121,7 +121,7 @@ func parseShutdown(args [][]byte) (o shutdownOptions, ok bool) {
 		}
 	}
 	others := o.save || o.nosave || o.now || o.force
-	return o, !(o.abort && others) && !(o.save && o.nosave)
+	return o, (!o.abort || !others) && (!o.save || !o.nosave)
 }
 
 // shutdownCommand is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. The log is always brought to

@@ -215,8 +215,8 @@ func TestShutdownWaitsForRunningCommands(t *testing.T) {
 		done <- s.Shutdown(ctx)
 	}()
 	select {
-	case <-done:
-		t.Fatal("did not wait")
+	case err := <-done:
+		t.Fatal("did not wait", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(release)
