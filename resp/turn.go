@@ -149,8 +149,11 @@ func (t *turn) call(c *Conn, fn func()) {
 	fn()
 }
 
-// open begins a connection.
+// open begins a connection, unless it was closed already.
 func (t *turn) open(c *Conn) {
+	if c.state&closed != 0 {
+		return
+	}
 	c.state |= opened
 	t.touch(c)
 	t.call(c, func() { t.srv.h.Opened(c) })
