@@ -350,12 +350,12 @@ func (m *model) recover(fsys *crashfs.FS, lower, floor []int) *crashfs.FS {
 		faulty := faultfs.New(fsys)
 		var d *Dir
 		faulty.Inject(stopAfter(m.rng.IntN(40), errStop))
-		d, _, err := Open(m.options(faulty))
+		d, rec, err := Open(m.options(faulty))
 		if err == nil {
 			m.check(d, lower, floor)
-			for i := range m.forks {
-				m.forks[i] = len(m.hist[i])
-				floor[i] = m.forks[i]
+			m.opened(rec)
+			for i := range floor {
+				floor[i] = len(m.hist[i])
 			}
 		} else if !errors.Is(err, errStop) {
 			m.t.Fatalf("recovery: %v", err)
@@ -368,16 +368,23 @@ func (m *model) recover(fsys *crashfs.FS, lower, floor []int) *crashfs.FS {
 		}
 		fsys = next
 	}
-	d, _, err := Open(m.options(fsys))
+	d, rec, err := Open(m.options(fsys))
 	if err != nil {
 		m.t.Fatalf("recovery: %v", err)
 	}
 	m.check(d, lower, floor)
-	for i := range m.forks {
-		m.forks[i] = len(m.hist[i])
-	}
+	m.opened(rec)
 	_ = d.Close(true)
 	return fsys
+}
+
+// opened takes note of new generations. (There is none if Close had failed after the last byte.)
+func (m *model) opened(rec *Recovery) {
+	if !rec.Clean {
+		for i := range m.forks {
+			m.forks[i] = len(m.hist[i])
+		}
+	}
 }
 
 // stopAfter fails every write after the first n: as far as the disk is concerned, the process has

@@ -83,6 +83,11 @@ func (d *Dir) load(rec *Recovery) error {
 	if err != nil {
 		return err
 	}
+	// A process that was killed may have published it without syncing the directory: a power failure
+	// amid what is built on it must not bring back the one before.
+	if err := fsys.SyncDir(dir); err != nil {
+		return err
+	}
 	if m == nil {
 		if m, err = d.create(); err != nil {
 			return err
@@ -198,6 +203,11 @@ func (d *Dir) fork(s *shardScan) error {
 		if err := removeIfThere(s.fs, s.stray); err != nil {
 			return err
 		}
+	}
+	// The newest segment may have been made by a process that died before it synced the directory: it
+	// must not be missing when the one after it is there.
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
 	}
 	old := s.newest()
 	h := segmentHeader{
