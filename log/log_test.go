@@ -23,8 +23,7 @@ func TestRestartsAndGenerations(t *testing.T) {
 	}
 	l := d.Log(0)
 	start := l.Tail()
-	put(t, l, 3)
-	put(t, l, 1)
+	put(t, l, 4)
 	if n, end := readAll(t, l, start, ReaderOptions{}); n != 4 || end != l.Tail() {
 		t.Fatalf("%d frames, end %v", n, end)
 	}
@@ -66,8 +65,7 @@ func TestRestartsAndGenerations(t *testing.T) {
 	if n, _ := readAll(t, l, start, ReaderOptions{Follow: true}); n != 7 {
 		t.Fatalf("%d frames", n)
 	}
-	lin := d.Lineage(0)
-	if len(lin) != 3 || lin[0].Cause != CauseCreate || lin[1].Cause != CauseFlush || lin[2].Cause != CauseCrash ||
+	if lin := d.Lineage(0); len(lin) != 3 || lin[0].Cause != CauseCreate || lin[1].Cause != CauseFlush || lin[2].Cause != CauseCrash ||
 		lin[1].Parent != start.Generation || lin[1].ParentOffset != 6 || lin[2].ParentOffset != 1 {
 		t.Fatalf("%+v", lin)
 	}

@@ -67,6 +67,23 @@ func checkBase(t *testing.T, d *Dir, window int64) {
 	}
 }
 
+// putRandom appends a group of random size, or drops it, and flushes.
+func putRandom(t *testing.T, l *Log, rng *rand.Rand) {
+	t.Helper()
+	l.Begin(1, ByClient, 0, 0)
+	for range 1 + rng.IntN(8) {
+		l.Append(set("key", string(make([]byte, rng.IntN(400)))))
+	}
+	if rng.IntN(5) == 0 {
+		l.Abort()
+	} else {
+		l.End()
+	}
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestWindowRules checks Base against its definition, while the log grows, after clean restarts
 // and after segments were dropped.
 func TestWindowRules(t *testing.T) {
@@ -80,18 +97,7 @@ func TestWindowRules(t *testing.T) {
 			checkBase(t, d, window)
 			for i := range 120 {
 				l := d.Log(0)
-				l.Begin(1, ByClient, 0, 0)
-				for range 1 + rng.IntN(8) {
-					l.Append(set("key", string(make([]byte, rng.IntN(400)))))
-				}
-				if rng.IntN(5) == 0 {
-					l.Abort()
-				} else {
-					l.End()
-				}
-				if err := l.Flush(); err != nil {
-					t.Fatal(err)
-				}
+				putRandom(t, l, rng)
 				checkBase(t, d, window)
 				switch {
 				case i%17 == 3:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -257,7 +258,7 @@ func header(b []byte, kind byte) (n int, rest []byte, err error) {
 	}
 	i := 1
 	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
-		if i > 10 {
+		if i > 10 || n > (math.MaxInt32-9)/10 {
 			return 0, nil, fmt.Errorf("%w: length too long", ErrMalformed)
 		}
 		n = n*10 + int(b[i]-'0')
