@@ -109,11 +109,12 @@ func (l *Log) keepHouse(second bool) {
 		_ = l.flush() // appended without a Flush, or left from a full disk: its error is sticky or comes again
 	}
 	size := l.w.seg.end.Load()
-	if l.Err() == nil && l.w.alloc-size < l.step/2 && time.Now().After(l.w.retryAt) {
+	mayTry := l.Err() == nil && time.Now().After(l.w.retryAt)
+	if mayTry && l.w.alloc-size < l.step/2 {
 		_ = l.grow(0) // sticky, or Reserve will find out
 	}
 	l.wmu.Unlock()
-	if size >= l.segmentBytes && l.Err() == nil && l.roll() == nil && l.onRoll != nil {
+	if mayTry && size >= l.segmentBytes && l.Err() == nil && l.roll() == nil && l.onRoll != nil {
 		l.onRoll()
 	}
 }
