@@ -24,15 +24,43 @@ func (ks *Keyspace) EndBulk() {
 	ks.bulk = false
 	keys := make([]sortItem, 0, ks.Len())
 	var dues []due
+	lcp := ks.guessPrefix()
+	var first []byte
 	ks.idx.each(func(r arena.Ref) {
-		keys = append(keys, sortItem{ref: r})
 		if ms := deadlineOf(ks.a.Tail(r)); ms != NoDeadline {
 			dues = append(dues, due{ms, r})
 		}
+		k := keyOf(ks.a, r)
+		if first == nil {
+			first = k
+		}
+		if lcp > len(k) || lcp > 0 && string(k[:lcp]) != string(first[:lcp]) {
+			lcp = -1 // the guess was wrong: sortKeys does without
+		}
+		keys = append(keys, sortItem{keyWindow(k, max(lcp, 0)), r})
 	})
-	sortKeys(ks.a, keys, 0)
-	ks.ord.build(keys)
+	if lcp < 0 {
+		lcp = sortKeys(ks.a, keys, 0)
+	} else {
+		sortWindows(ks.a, keys, lcp)
+	}
+	ks.ord.build(keys, lcp)
 	ks.dl.build(dues)
+}
+
+// guessPrefix returns what the first keys in hash order share: most likely all keys do.
+func (ks *Keyspace) guessPrefix() int {
+	const sample = 1000
+	var first []byte
+	n, lcp := 0, 0
+	ks.Scan(0, sample, func(e Entry) {
+		if n++; n == 1 {
+			first = e.Key()
+			lcp = len(first)
+		}
+		lcp = common(first[:lcp], e.Key())
+	})
+	return lcp
 }
 
 // each calls f with every record, in hash order.
@@ -49,66 +77,116 @@ func (x *index) each(f func(r arena.Ref)) {
 	}
 }
 
-// sortItem is a record to sort with eight bytes of its key.
+// sortItem is a record to sort with eight bytes of its key, its window.
 type sortItem struct {
 	win uint64
 	ref arena.Ref
 }
 
-// sortKeys sorts records by key. REQUIRES: the keys share their first prefix bytes. It sorts by eight
-// bytes after the whole common prefix, then each run of equal bytes again.
-func sortKeys(a *arena.Arena, items []sortItem, prefix int) {
-	if len(items) < 2 {
-		return
+// sortKeys sorts records by key, by the window after all that the keys share, and returns how much
+// that is. REQUIRES: the keys share their first prefix bytes.
+func sortKeys(a *arena.Arena, items []sortItem, prefix int) (lcp int) {
+	if len(items) == 0 {
+		return 0
 	}
 	first := keyOf(a, items[0].ref)
-	lcp := len(first)
+	lcp = len(first)
 	for _, it := range items[1:] {
-		k := keyOf(a, it.ref)
-		if n := min(lcp, len(k)); string(k[prefix:n]) != string(first[prefix:n]) || n < lcp {
-			lcp = prefix + common(first[prefix:n], k[prefix:n])
-		}
+		lcp = prefix + common(first[prefix:lcp], keyOf(a, it.ref)[prefix:])
 	}
 	for i := range items {
 		items[i].win = keyWindow(keyOf(a, items[i].ref), lcp)
 	}
-	slices.SortFunc(items, func(x, y sortItem) int { return cmp.Compare(x.win, y.win) })
+	sortWindows(a, items, lcp)
+	return lcp
+}
+
+// sortWindows sorts records by key, whose windows after lcp bytes are set: first by window, then each run of
+// equal ones.
+func sortWindows(a *arena.Arena, items []sortItem, lcp int) {
+	radixSort(items, 56)
 	for i := 0; i < len(items); {
 		j := i + 1
 		for j < len(items) && items[j].win == items[i].win {
 			j++
 		}
-		sortTies(a, items[i:j], lcp)
+		if j > i+1 {
+			sortTies(a, items[i:j], lcp)
+		}
 		i = j
+	}
+}
+
+// radixSort sorts by window in place, byte by byte from the one at shift on.
+func radixSort(items []sortItem, shift int) {
+	const small = 128
+	if len(items) <= small {
+		slices.SortFunc(items, func(x, y sortItem) int { return cmp.Compare(x.win, y.win) })
+		return
+	}
+	var count, at, end [256]int
+	for _, it := range items {
+		count[byte(it.win>>shift)]++
+	}
+	sum := 0
+	for b, n := range count {
+		at[b] = sum
+		sum += n
+		end[b] = sum
+	}
+	for b := range at {
+		for at[b] < end[b] {
+			it := items[at[b]]
+			for t := byte(it.win >> shift); int(t) != b; t = byte(it.win >> shift) {
+				it, items[at[t]] = items[at[t]], it
+				at[t]++
+			}
+			items[at[b]] = it
+			at[b]++
+		}
+	}
+	if shift == 0 {
+		return
+	}
+	for b, n := range count {
+		if n > 1 {
+			radixSort(items[end[b]-n:end[b]], shift-8)
+		}
 	}
 }
 
 // sortTies sorts records whose windows after lcp bytes are equal. The window pads with zeros, so a key
 // that ends in it is less than the others only by its length.
 func sortTies(a *arena.Arena, items []sortItem, lcp int) {
-	if len(items) < 2 {
-		return
-	}
-	byLen := func(it sortItem) int { return min(len(keyOf(a, it.ref)), lcp+8) }
-	slices.SortFunc(items, func(x, y sortItem) int { return cmp.Compare(byLen(x), byLen(y)) })
+	end := lcp + windowBytes
+	length := func(it sortItem) int { return min(len(keyOf(a, it.ref)), end) }
+	slices.SortFunc(items, func(x, y sortItem) int { return cmp.Compare(length(x), length(y)) })
 	for i, it := range items {
-		if byLen(it) == lcp+8 { // at most one key each is shorter
-			sortKeys(a, items[i:], lcp+8)
+		if length(it) == end { // those before have a length each of their own
+			win := it.win
+			sortKeys(a, items[i:], end)
+			for k := i; k < len(items); k++ {
+				items[k].win = win // build relies on windows after the first lcp
+			}
 			return
 		}
 	}
 }
 
+const windowBytes = 8
+
 // keyWindow returns eight bytes of key from position at on, padded with zeros.
 func keyWindow(key []byte, at int) uint64 {
-	var b [8]byte
+	if len(key) >= at+windowBytes {
+		return be.Uint64(key[at:])
+	}
+	var b [windowBytes]byte
 	copy(b[:], key[min(at, len(key)):])
-	return uint64(b[0])<<56 | uint64(b[1])<<48 | uint64(b[2])<<40 | uint64(b[3])<<32 |
-		uint64(b[4])<<24 | uint64(b[5])<<16 | uint64(b[6])<<8 | uint64(b[7])
+	return be.Uint64(b[:])
 }
 
-// build replaces the order by one of the sorted records.
-func (o *order) build(keys []sortItem) {
+// build replaces the order by one of the sorted records, whose windows begin after lcp bytes.
+func (o *order) build(keys []sortItem, lcp int) {
 	o.t.Ascend(func(f fence) bool { o.a.Free(f.leaf); return true })
 	o.t = btree.NewG(fanOut, lessFence)
 	f, from := fence{}, 0
@@ -118,10 +196,16 @@ func (o *order) build(keys []sortItem) {
 		if bounded {
 			next.sep = separator(keyOf(o.a, keys[to-1].ref), keyOf(o.a, keys[to].ref))
 		}
-		f.leaf = o.newLeaf(prefixOf(f.sep, next, bounded))
+		prefix := prefixOf(f.sep, next, bounded)
+		f.leaf = o.newLeaf(prefix)
 		w := o.words(f.leaf)
+		known := prefix - lcp // bytes of the window before the entry's
 		for i, k := range keys[from:to] {
-			w[i+1] = window(keyOf(o.a, k.ref), leafPrefix(w))<<arena.RefBits | uint64(k.ref)
+			if known >= 0 && known+windowLen <= windowBytes {
+				w[i+1] = k.win<<(8*known)>>tagShift<<arena.RefBits | uint64(k.ref)
+			} else {
+				w[i+1] = window(keyOf(o.a, k.ref), prefix)<<arena.RefBits | uint64(k.ref)
+			}
 		}
 		w[0] += uint64(to - from)
 		o.t.ReplaceOrInsert(f)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -141,5 +142,20 @@ func TestEncoding(t *testing.T) {
 		if got := ks.Encoding(e); got != c.want {
 			t.Errorf("%s %q: %s, want %s", c.e.Op, c.e.Args, got, c.want)
 		}
+	}
+}
+
+// TestBulkPrefixGuess: all keys but one share what a sample shows.
+func TestBulkPrefixGuess(t *testing.T) {
+	for _, odd := range []string{"", "k", "key:00", "key:1", "zzz", "key:0000000000000000000000001"} {
+		ks := New(1)
+		ks.BeginBulk()
+		for i := range 5000 {
+			mustFold(t, ks, eff(effect.Set, fmt.Sprintf("key:%08d", i), "v"))
+		}
+		mustFold(t, ks, eff(effect.Set, odd, "v"))
+		ks.EndBulk()
+		mustCheck(t, ks)
+		ks.Release()
 	}
 }

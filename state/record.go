@@ -46,7 +46,10 @@ const (
 	maxKeyLen = 1<<16 - 1
 )
 
-var le = binary.LittleEndian
+var (
+	le = binary.LittleEndian
+	be = binary.BigEndian
+)
 
 // Entry is a handle on a live record: valid until the next Fold or until the lock is released.
 type Entry struct {
