@@ -34,7 +34,7 @@ func (echoHandler) Command(c *Conn, args [][]byte) {
 }
 
 // TestServeForBenchmark is a server for redis-benchmark when KEVY_RESP_ADDR is set; KEVY_RESP_LOOPS is
-// the number of loops. See bench in the commit that chose the design.
+// the number of loops. The figures in the package comment come from it.
 func TestServeForBenchmark(t *testing.T) {
 	addr := os.Getenv("KEVY_RESP_ADDR")
 	if addr == "" {

@@ -249,7 +249,7 @@ func (r *routine) wake() {
 
 // flush implements transport.
 func (r *routine) flush(c *Conn) {
-	if len(c.W.Buf) > 0 && c.out.push(c.W.Buf) {
+	if len(c.W.Buf) > 0 && c.out.push(c.W.Buf, &r.sc.pool) {
 		c.W.Buf = nil
 	} else if c.W.Buf != nil {
 		r.recycle(c)

@@ -277,7 +277,7 @@ func (l *loop) flush(c *Conn) {
 
 // push queues W.Buf from byte n on.
 func (l *loop) push(c *Conn, n int) {
-	if len(c.W.Buf) > n && c.out.push(c.W.Buf[n:]) {
+	if len(c.W.Buf) > n && c.out.push(c.W.Buf[n:], &l.sc.pool) {
 		c.W.Buf = nil
 	} else if c.W.Buf != nil {
 		l.recycle(c)

@@ -10,12 +10,14 @@ type output struct {
 	first  int // index of the first chunk with unsent bytes
 	sent   int // bytes of that chunk already sent
 	size   int // unsent bytes of all chunks
+	// sealed: the first chunk is being sent without the loop; nothing is added to it.
+	sealed bool
 }
 
-// push appends b, and owns it if it returns true; otherwise b was copied.
-func (o *output) push(b []byte) bool {
+// push appends b, and owns it if it returns true; otherwise b was copied. Chunks come from the pool.
+func (o *output) push(b []byte, pool *bufPool) bool {
 	o.size += len(b)
-	if last := len(o.chunks) - 1; last >= o.first {
+	if last := len(o.chunks) - 1; last > o.first || last == o.first && !o.sealed {
 		if c := o.chunks[last]; cap(c)-len(c) >= len(b) {
 			o.chunks[last] = append(c, b...)
 			return false
@@ -25,7 +27,7 @@ func (o *output) push(b []byte) bool {
 		o.chunks = append(o.chunks, b)
 		return true
 	}
-	o.chunks = append(o.chunks, append(make([]byte, 0, chunkSize), b...))
+	o.chunks = append(o.chunks, append(pool.get(chunkSize), b...))
 	return false
 }
 
@@ -37,9 +39,9 @@ func (o *output) front() []byte {
 	return o.chunks[o.first][o.sent:]
 }
 
-// seal returns front for a send that other goroutines may push during: nothing is added to its chunk any more.
+// seal returns front, to be sent while others push. pop ends that.
 func (o *output) seal() []byte {
-	o.chunks[o.first] = o.chunks[o.first][:len(o.chunks[o.first]):len(o.chunks[o.first])]
+	o.sealed = true
 	return o.front()
 }
 
@@ -47,6 +49,7 @@ func (o *output) seal() []byte {
 func (o *output) pop(n int) []byte {
 	o.size -= n
 	o.sent += n
+	o.sealed = false
 	c := o.chunks[o.first]
 	if o.sent < len(c) {
 		return nil
@@ -55,7 +58,10 @@ func (o *output) pop(n int) []byte {
 	o.first++
 	o.sent = 0
 	if o.size == 0 {
-		o.chunks, o.first = nil, 0
+		o.first = 0
+		if o.chunks = o.chunks[:0]; cap(o.chunks) > 4 {
+			o.chunks = nil
+		}
 	}
 	return c
 }

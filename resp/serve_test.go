@@ -18,7 +18,6 @@ import (
 
 // testHandler runs a few commands that use what a Conn offers.
 type testHandler struct {
-	hold     atomic.Bool // EndTurn holds everything it sees that wants to be held
 	opened   atomic.Int64
 	executed atomic.Int64
 	turns    atomic.Int64

@@ -14,7 +14,8 @@ import (
 
 // Config of a Server. The zero value is usable. Copied by NewServer.
 type Config struct {
-	// Loops is the number of event loops; 0 means one per CPU.
+	// Loops is the number of event loops; 0 means one for every two CPUs. More loops than are busy find fewer
+	// connections ready at a time, and sleep and wake more often: CPU per command grows.
 	Loops int
 	// MaxClients is the most connections at a time; 0 means 10000.
 	MaxClients int
@@ -40,7 +41,7 @@ type Config struct {
 
 func (cfg *Config) ensureDefaults() {
 	if cfg.Loops <= 0 {
-		cfg.Loops = runtime.GOMAXPROCS(0)
+		cfg.Loops = max(runtime.GOMAXPROCS(0)/2, 1)
 	}
 	if cfg.MaxClients <= 0 {
 		cfg.MaxClients = 10000

@@ -69,7 +69,7 @@ func TestIdleConnectionsHoldNothing(t *testing.T) {
 		c.want("$3000000\r\n" + string(make([]byte, 3000000)) + "\r\n" + strings.Repeat("+PONG\r\n", 1000))
 		s.Do(func(conns []*Conn) {
 			for _, c := range conns {
-				if c.rd.Held() != 0 || c.W.Buf != nil || c.out.chunks != nil {
+				if c.rd.Held() != 0 || c.W.Buf != nil || cap(c.out.chunks) > 4 {
 					t.Errorf("holds %d bytes of input, %d of output", c.rd.Held(), cap(c.W.Buf))
 				}
 			}
