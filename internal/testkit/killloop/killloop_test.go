@@ -94,7 +94,7 @@ func (l *loop) start() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.t.Cleanup(func() { _ = srv.Kill() })
+	l.t.Cleanup(func() { srv.KillAndCheck(l.t) })
 	c, err := srv.Dial()
 	if err != nil {
 		l.t.Fatal(err)

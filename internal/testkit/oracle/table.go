@@ -189,7 +189,7 @@ func connectionRows() []row {
 		{weight: 1, make: func(*Gen) []string { return []string{"UNWATCH"} }},
 		{weight: 1, make: func(*Gen) []string { return []string{"TIME"} }},
 		{weight: 1, make: func(*Gen) []string { return []string{"RESET"} }},
-		{weight: 1, make: func(g *Gen) []string { return append([]string{"HELLO"}, g.hello()...) }},
+		{weight: 1, fixed: true, make: func(g *Gen) []string { return append([]string{"HELLO"}, g.hello()...) }},
 		{weight: 1, fixed: true, make: func(g *Gen) []string {
 			return append([]string{"WAIT"}, g.pick([]string{"0", "abc"}), g.pick([]string{"0", "5", "abc", "-1"}))
 		}},

@@ -251,8 +251,21 @@ func ForTest(t testing.TB, flags ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Kill() })
+	t.Cleanup(func() { s.KillAndCheck(t) })
 	return s
+}
+
+// KillAndCheck kills the server and fails the test if its log tells of a panic or, with
+// TESTKIT_RACE, of a data race.
+func (s *Server) KillAndCheck(t testing.TB) {
+	t.Helper()
+	_ = s.Kill()
+	for _, bad := range []string{"WARNING: DATA RACE", "panic: ", "goroutine 1 ["} {
+		if strings.Contains(s.Log(), bad) {
+			t.Errorf("the server's log says %q:\n%s", bad, s.Log())
+			return
+		}
+	}
 }
 
 // RedisForTest starts a redis-server in a directory of the test and kills it when the test ends. It
