@@ -98,12 +98,19 @@ func (c *checker) record(r arena.Ref) {
 	c.bytes += int64(a.Capacity(r))
 	if b[offFlags]&flagOwn != 0 {
 		block, _ := c.ks.own(r, b)
-		c.live = append(c.live, block)
-		c.bytes += int64(a.Capacity(block))
+		c.block(block)
+		if v := valueAt(a, r); v.head != 0 {
+			v.kind.ops().blocks(v, c.block)
+		}
 	}
 	if ms := deadlineOf(b); ms != NoDeadline {
 		c.dues++
 	}
+}
+
+func (c *checker) block(r arena.Ref) {
+	c.live = append(c.live, r)
+	c.bytes += int64(c.ks.a.Capacity(r))
 }
 
 func (c *checker) order() (err error) {
@@ -176,8 +183,21 @@ func (c *checker) deadlines() (err error) {
 }
 
 func (c *checker) memory() error {
+	for _, t := range c.ks.trash {
+		c.block(t.head)
+		c.trash(t)
+	}
 	if c.bytes != c.ks.bytes {
 		return fmt.Errorf("%d bytes of records, counted %d", c.bytes, c.ks.bytes)
 	}
 	return c.ks.a.Check(c.live)
+}
+
+// trash counts the blocks of a large value that is being freed. Its head is as it was; the copy of its
+// words shows what is left.
+func (c *checker) trash(t trash) {
+	head := c.ks.a.Alloc(8 * len(t.w))
+	copy(c.ks.a.Words(head, len(t.w)), t.w)
+	t.kind.ops().blocks(value{a: c.ks.a, kind: t.kind, head: head}, c.block)
+	c.ks.a.Free(head)
 }

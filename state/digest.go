@@ -13,6 +13,8 @@ import (
 //	XXH3-64( XXH3-128(key, seed keySeed), key length, XXH3-128(value, seed valueSeed), value length,
 //	         type, deadline )                    all as little-endian 64-bit words, low word first
 //
+// For a collection the value's hash is that of its type (kindOps.digest), its length the number of elements.
+//
 // A sum does not depend on order, and the digests of disjoint sets add up, so it is the same for
 // any number of shards. The constants are fixed: nodes compare digests.
 const (
@@ -35,18 +37,26 @@ func digestOf(o *order, prefix []byte, now int64) (keys int, digest uint64) {
 		b := o.a.Tail(r)
 		if ms := deadlineOf(b); ms == NoDeadline || ms > now {
 			keys++
-			digest += digestRecord(key, b[offFlags]&typeMask, valueOf(o.a, r), ms)
+			digest += digestRecord(key, valueAt(o.a, r), ms)
 		}
 		return true
 	})
 	return keys, digest
 }
 
-func digestRecord(key []byte, kind byte, value []byte, deadline int64) uint64 {
-	k, v := xxh3.Hash128Seed(key, keySeed), xxh3.Hash128Seed(value, valueSeed)
+func digestRecord(key []byte, value value, deadline int64) uint64 {
+	k := xxh3.Hash128Seed(key, keySeed)
+	var v xxh3.Uint128
+	n := len(value.flat)
+	if o := value.kind.ops(); o != nil {
+		v.Lo, v.Hi = o.digest(value)
+		n = o.len(value)
+	} else {
+		v = xxh3.Hash128Seed(value.flat, valueSeed)
+	}
 	var b [64]byte
 	for i, w := range [8]uint64{
-		k.Lo, k.Hi, uint64(len(key)), v.Lo, v.Hi, uint64(len(value)), uint64(kind), uint64(deadline),
+		k.Lo, k.Hi, uint64(len(key)), v.Lo, v.Hi, uint64(n), uint64(value.kind), uint64(deadline),
 	} {
 		le.PutUint64(b[8*i:], w)
 	}

@@ -36,6 +36,17 @@ func (ks *Keyspace) Fold(e *effect.Effect) (Change, error) {
 	case effect.FlushAll:
 		return ks.foldFlushAll(), nil
 	}
+	return ks.foldCollection(e)
+}
+
+// foldCollection folds the effects of the collection types.
+func (ks *Keyspace) foldCollection(e *effect.Effect) (Change, error) {
+	switch e.Op {
+	case effect.SAdd:
+		return ks.foldSAdd(e)
+	case effect.SRem:
+		return ks.foldSRem(e)
+	}
 	return Change{}, fail(e, "unknown verb")
 }
 
@@ -106,6 +117,9 @@ func (ks *Keyspace) foldAppend(e *effect.Effect) (Change, error) {
 		ks.create(h, key, suffix, NoDeadline, byte(TypeString))
 		return Change{Created: 1}, nil
 	}
+	if !ks.isString(r) {
+		return Change{}, fail(e, wrongType)
+	}
 	n := len(valueOf(ks.a, r))
 	if !fits(key, n+len(suffix)) {
 		return Change{}, fail(e, "too long")
@@ -125,6 +139,9 @@ func (ks *Keyspace) foldSetRange(e *effect.Effect) (Change, error) {
 	}
 	h := Hash(ks.seed, key)
 	if r := ks.idx.find(h, key); r != 0 {
+		if !ks.isString(r) {
+			return Change{}, fail(e, wrongType)
+		}
 		ks.patch(h, r, int(off), data)
 		return Change{}, nil
 	}
@@ -140,6 +157,12 @@ func (ks *Keyspace) foldFlushAll() Change {
 	ks.reset()
 	old.Retire()
 	return c
+}
+
+const wrongType = "the key has another type"
+
+func (ks *Keyspace) isString(r arena.Ref) bool {
+	return Type(ks.a.Tail(r)[offFlags]&typeMask) == TypeString
 }
 
 func isPXAT(b []byte) bool {
@@ -182,10 +205,8 @@ func (ks *Keyspace) drop(h uint64, r arena.Ref) {
 		ks.ord.remove(keyOf(ks.a, r), r)
 		ks.dl.change(deadlineOf(b), r, NoDeadline, 0)
 	}
-	if b[offFlags]&flagOwn != 0 {
-		block, _ := ks.own(r, b)
-		ks.freeValue(block)
-	}
+	kind, block := Type(b[offFlags]&typeMask), ks.detach(r, b)
 	ks.bytes -= int64(capacity(ks.a, r, b))
 	ks.a.Free(r)
+	ks.discard(kind, block)
 }

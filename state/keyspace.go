@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/kevydb/kevy/internal/arena"
 	"github.com/kevydb/kevy/log/effect"
@@ -21,6 +20,7 @@ type Keyspace struct {
 	bytes   int64 // capacity of the records' blocks and their values' blocks
 	bulk    bool
 	scratch []byte
+	trash   []trash // large values to be freed
 }
 
 // perKey is accounted to each key for its places in index and order, perDeadline for the one in
@@ -42,7 +42,7 @@ func (ks *Keyspace) reset() {
 	ks.idx = newIndex(ks.a, ks.seed)
 	ks.ord = newOrder(ks.a)
 	ks.dl = newDeadlines(ks.a)
-	ks.bytes = 0
+	ks.bytes, ks.trash = 0, nil
 }
 
 // Release gives the memory back, in the background and after the last view is closed. The keyspace is
@@ -153,11 +153,7 @@ func stats(o *order, prefix []byte, now int64) (s PrefixStats) {
 
 // Rebuild emits the effects that make the record on a keyspace without the key.
 func (ks *Keyspace) Rebuild(e Entry, emit func(effect.Effect)) {
-	args := [][]byte{e.Key(), e.Value()}
-	if ms, ok := e.Deadline(); ok {
-		args = append(args, []byte("PXAT"), strconv.AppendInt(nil, ms, 10))
-	}
-	emit(effect.Effect{Op: effect.Set, Args: args})
+	rebuild(e.a, e.ref, func(x *effect.Effect, _ bool) bool { emit(*x); return true })
 }
 
 // maxEmbedded is the longest string Redis calls embstr.
@@ -165,6 +161,9 @@ const maxEmbedded = 44
 
 // Encoding returns Redis's name of the value's encoding: int, embstr or raw.
 func (ks *Keyspace) Encoding(e Entry) string {
+	if k := e.Type().ops(); k != nil {
+		return k.encoding(valueAt(e.a, e.ref), e.a.Tail(e.ref)[offHint])
+	}
 	if e.a.Tail(e.ref)[offFlags]&flagRaw != 0 {
 		return "raw"
 	}

@@ -3,23 +3,97 @@ package state
 import (
 	"strconv"
 
+	"github.com/kevydb/kevy/internal/arena"
 	"github.com/kevydb/kevy/log/effect"
+)
+
+// Bounds of one rebuild effect of a collection, so that neither a frame nor a step of a snapshot is large.
+const (
+	rebuildElements = 512
+	rebuildBytes    = 1 << 20
 )
 
 // Rebuild calls f with the effects that rebuild the keyspace on an empty one, key by key in key
 // order, until f returns false; last marks the last effect of a key. The effect is valid until f
 // returns.
 func (v *View) Rebuild(f func(e *effect.Effect, last bool) bool) {
+	a := v.ord.a
+	v.ord.ascend(nil, func(r arena.Ref) bool { return rebuild(a, r, f) })
+}
+
+// rebuild calls f with the effects that make a record, until f returns false.
+func rebuild(a *arena.Arena, r arena.Ref, f func(e *effect.Effect, last bool) bool) bool {
+	key, v, ms := keyOf(a, r), valueAt(a, r), deadlineOf(a.Tail(r))
+	if o := v.kind.ops(); o != nil {
+		return rebuildCollection(o, key, v, ms, f)
+	}
 	var args [4][]byte
 	var num [20]byte
-	args[2] = []byte("PXAT")
-	v.AscendFrom(nil, func(key, value []byte, deadline int64) bool {
-		args[0], args[1] = key, value
-		e := effect.Effect{Op: effect.Set, Args: args[:2]}
-		if deadline != NoDeadline {
-			args[3] = strconv.AppendInt(num[:0], deadline, 10)
-			e.Args = args[:4]
+	args[0], args[1] = key, v.flat
+	e := effect.Effect{Op: effect.Set, Args: args[:2]}
+	if ms != NoDeadline {
+		args[2], args[3] = []byte("PXAT"), strconv.AppendInt(num[:0], ms, 10)
+		e.Args = args[:4]
+	}
+	return f(&e, true)
+}
+
+// rebuildCollection emits the pieces of a collection, then its deadline. It holds each piece back until it
+// knows whether it is the last.
+func rebuildCollection(o *kindOps, key []byte, v value, ms int64, f func(e *effect.Effect, last bool) bool) bool {
+	if ms != NoDeadline {
+		if !o.rebuild(v, key, func(e *effect.Effect) bool { return f(e, false) }) {
+			return false
 		}
-		return f(&e, true)
+		return f(&effect.Effect{Op: effect.PExpireAt, Args: [][]byte{key, strconv.AppendInt(nil, ms, 10)}}, true)
+	}
+	var held effect.Effect
+	ok := o.rebuild(v, key, func(e *effect.Effect) bool {
+		if held.Op != effect.Invalid && !f(&held, false) {
+			return false
+		}
+		held = effect.Effect{Op: e.Op, Args: append(held.Args[:0], e.Args...)}
+		return true
 	})
+	return ok && f(&held, true)
+}
+
+// pieces cuts the elements of a collection into effects of bounded size: each is the verb, the key and
+// whole elements.
+type pieces struct {
+	op   effect.Op
+	key  []byte
+	emit func(*effect.Effect) bool
+	args [][]byte
+	n    int
+	size int
+}
+
+// add adds one element of some arguments, which must stay as they are until the collection is rebuilt;
+// false if the receiver has had enough.
+func (p *pieces) add(args ...[]byte) bool {
+	if p.n == rebuildElements || p.size >= rebuildBytes {
+		if !p.flush() {
+			return false
+		}
+	}
+	if p.n == 0 {
+		p.args = append(make([][]byte, 0, 1+rebuildElements*len(args)), p.key)
+	}
+	p.args = append(p.args, args...)
+	for _, a := range args {
+		p.size += len(a)
+	}
+	p.n++
+	return true
+}
+
+// flush emits what has been added.
+func (p *pieces) flush() bool {
+	if p.n == 0 {
+		return true
+	}
+	e := effect.Effect{Op: p.op, Args: p.args}
+	p.n, p.size = 0, 0
+	return p.emit(&e)
 }

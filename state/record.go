@@ -15,7 +15,7 @@ import (
 //	  2    2  key length                    (long key: unused)
 //	  4    2  value length                  (value in a block of its own: unused)
 //	  6    1  access counter                (not state)
-//	  7    1  zero
+//	  7    1  hint for OBJECT ENCODING       (not state)
 //	  8    4  access clock                  (not state)
 //	 12    8  deadline, unix ms             only with flagDeadline
 //	  ..   4  key length                    only with flagLong
@@ -33,6 +33,7 @@ const (
 	offKeyLen = 2
 	offValLen = 4
 	offFreq   = 6
+	offHint   = 7
 	offAccess = 8
 	headLen   = 12
 

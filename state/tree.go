@@ -23,6 +23,7 @@ type tree struct {
 	a     *arena.Arena
 	root  arena.Ref // 0: empty
 	keyed bool
+	bytes *int64 // capacity of all blocks of the owner: nodes are added to it; nil for a frozen tree
 }
 
 const (
@@ -90,9 +91,15 @@ func (t *tree) weight() uint64 {
 
 func (t *tree) newNode(level int) (arena.Ref, []uint64) {
 	r := t.a.Alloc(nodeBytes)
+	*t.bytes += nodeBytes
 	w := t.words(r)
 	w[0] = uint64(level) << levelShift
 	return r, w
+}
+
+func (t *tree) free(n arena.Ref) {
+	*t.bytes -= nodeBytes
+	t.a.Free(n)
 }
 
 // setEntry describes a child in entry i of its parent.
@@ -134,7 +141,7 @@ func (t *tree) drain(free func(arena.Ref)) (more bool) {
 	}
 	d := c.depth - 1
 	for ; d >= 0; d-- {
-		t.a.Free(c.node[d])
+		t.free(c.node[d])
 		if d == 0 {
 			t.root = 0
 			return false
@@ -148,4 +155,37 @@ func (t *tree) drain(free func(arena.Ref)) (more bool) {
 	c.depth = d
 	c.refresh()
 	return true
+}
+
+// nodes calls f with every node.
+func (t *tree) nodes(f func(arena.Ref)) {
+	if t.root != 0 {
+		t.nodesBelow(t.root, f)
+	}
+}
+
+func (t *tree) nodesBelow(n arena.Ref, f func(arena.Ref)) {
+	f(n)
+	w := t.words(n)
+	if level(w) == 0 {
+		return
+	}
+	for i := range entries(w) {
+		t.nodesBelow(arena.Ref(w[1+i*t.stride(w)]), f)
+	}
+}
+
+// each calls f with every item, in order, until f returns false.
+func (t *tree) each(f func(ref arena.Ref, weight, key uint64) bool) bool {
+	c := t.begin()
+	for {
+		ref, weight, key, ok := c.item()
+		if !ok {
+			return true
+		}
+		if !f(ref, weight, key) {
+			return false
+		}
+		c.next()
+	}
 }

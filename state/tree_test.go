@@ -30,7 +30,7 @@ type treeModel struct {
 func newTreeModel(t *testing.T, keyed bool, seed uint64) *treeModel {
 	a := arena.New()
 	t.Cleanup(func() { a.Retire() })
-	return &treeModel{t: t, a: a, tree: tree{a: a, keyed: keyed}, rng: rand.New(rand.NewPCG(seed, 1))}
+	return &treeModel{t: t, a: a, tree: tree{a: a, keyed: keyed, bytes: new(int64)}, rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
 func (m *treeModel) id(r arena.Ref) uint64 { return m.a.Words(r, 1)[0] }
@@ -222,7 +222,7 @@ func (m *treeModel) empty() {
 	if n != len(m.items) || m.tree.root != 0 {
 		m.t.Errorf("drained %d items of %d", n, len(m.items))
 	}
-	if s := m.a.Stats(); s.Blocks != 0 {
+	if s := m.a.Stats(); s.Blocks != 0 || *m.tree.bytes != 0 {
 		m.t.Errorf("%d blocks are left", s.Blocks)
 	}
 }
@@ -274,7 +274,7 @@ func TestTreeViews(t *testing.T) {
 func BenchmarkTree(b *testing.B) {
 	a := arena.New()
 	defer a.Retire()
-	t := tree{a: a, keyed: true}
+	t := tree{a: a, keyed: true, bytes: new(int64)}
 	rng := rand.New(rand.NewPCG(1, 1))
 	same := func(arena.Ref) int { return 0 }
 	for range 1 << 20 {

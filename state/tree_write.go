@@ -15,7 +15,7 @@ func (c *treeCursor) own() {
 		copy(w, src[:1+entries(src)*t.stride(src)])
 		c.node[d] = n
 		c.link(d)
-		t.a.Free(old)
+		t.free(old)
 	}
 }
 
@@ -135,12 +135,12 @@ func (c *treeCursor) remove() {
 	t := c.t
 	t.closeGap(c.leaf(), c.pos[c.depth-1])
 	for d := c.depth - 1; d > 0 && entries(t.words(c.node[d])) == 0; d-- {
-		t.a.Free(c.node[d])
+		t.free(c.node[d])
 		t.closeGap(t.words(c.node[d-1]), c.pos[d-1])
 		c.depth = d
 	}
 	if entries(t.words(t.root)) == 0 {
-		t.a.Free(t.root)
+		t.free(t.root)
 		t.root = 0
 		return
 	}
@@ -183,12 +183,12 @@ func (t *tree) join(left, right arena.Ref, p []uint64, i int) bool {
 	if t.a.Shared(left) {
 		fresh, fw := t.newNode(level(lw))
 		copy(fw, lw[:1+n*s])
-		t.a.Free(left)
+		t.free(left)
 		left, lw = fresh, fw
 	}
 	copy(lw[1+n*s:], rw[1:1+m*s])
 	lw[0] += uint64(m)
-	t.a.Free(right)
+	t.free(right)
 	t.closeGap(p, i+1)
 	t.setEntry(p, i, left)
 	return true
@@ -203,6 +203,6 @@ func (t *tree) shrinkRoot() {
 		}
 		old := t.root
 		t.root = arena.Ref(w[1])
-		t.a.Free(old)
+		t.free(old)
 	}
 }

@@ -9,10 +9,16 @@ type Type uint8
 const (
 	TypeNone   Type = 0
 	TypeString Type = 1
+	TypeList   Type = 2
+	TypeSet    Type = 3
+	TypeZSet   Type = 4
+	TypeHash   Type = 5
+	TypeStream Type = 6
 	// -- add new types here, at most 15 --
 )
 
-var typeNames = [...]string{TypeNone: "none", TypeString: "string"}
+var typeNames = [...]string{TypeNone: "none", TypeString: "string", TypeList: "list", TypeSet: "set",
+	TypeZSet: "zset", TypeHash: "hash", TypeStream: "stream"}
 
 // String returns Redis's name of the type.
 func (t Type) String() string {

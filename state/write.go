@@ -34,9 +34,10 @@ func (ks *Keyspace) set(key, value []byte, deadline int64) int {
 // overwrite is set on an existing record, the general case.
 func (ks *Keyspace) overwrite(h uint64, r arena.Ref, b, value []byte, deadline int64) {
 	c := content{kind: byte(TypeString), deadline: deadline, value: value}
-	var block arena.Ref
-	if b[offFlags]&flagOwn != 0 {
-		block, _ = ks.own(r, b)
+	kind, block := Type(b[offFlags]&typeMask), ks.detach(r, b)
+	if kind != TypeString {
+		ks.overwriteCollection(h, r, b, kind, block, &c)
+		return
 	}
 	if len(value) > maxInline {
 		c.value, c.ownLen = nil, len(value)
@@ -56,6 +57,17 @@ func (ks *Keyspace) overwrite(h uint64, r arena.Ref, b, value []byte, deadline i
 	}
 }
 
+// overwriteCollection puts a string in the place of a collection.
+func (ks *Keyspace) overwriteCollection(h uint64, r arena.Ref, b []byte, kind Type, block arena.Ref, c *content) {
+	if v := c.value; len(v) > maxInline {
+		c.value, c.own, c.ownLen = nil, ks.newValue(len(v)), len(v)
+		copy(ks.a.Bytes(c.own, len(v)), v)
+	}
+	n := ks.rewrite(h, r, b, c)
+	ks.a.Tail(n)[offHint] = 0
+	ks.discard(kind, block)
+}
+
 // create adds a record.
 func (ks *Keyspace) create(h uint64, key, value []byte, deadline int64, kind byte) arena.Ref {
 	c := content{kind: kind, deadline: deadline, key: key, value: value}
@@ -63,11 +75,16 @@ func (ks *Keyspace) create(h uint64, key, value []byte, deadline int64, kind byt
 		c.value, c.own, c.ownLen = nil, ks.newValue(len(value)), len(value)
 		copy(ks.a.Bytes(c.own, len(value)), value)
 	}
-	r := ks.alloc(&c, c.size())
+	return ks.add(h, &c)
+}
+
+// add puts a new record into the index, the order and the deadlines.
+func (ks *Keyspace) add(h uint64, c *content) arena.Ref {
+	r := ks.alloc(c, c.size())
 	ks.idx.insert(h, r)
 	if !ks.bulk {
-		ks.ord.insert(key, r)
-		ks.dl.change(NoDeadline, 0, deadline, r)
+		ks.ord.insert(c.key, r)
+		ks.dl.change(NoDeadline, 0, c.deadline, r)
 	}
 	return r
 }
@@ -104,7 +121,7 @@ func (ks *Keyspace) rewriteRoom(h uint64, r arena.Ref, b []byte, c *content, roo
 	n := ks.alloc(c, size+room)
 	nb := ks.a.Tail(n)
 	copy(nb[offAccess:headLen], b[offAccess:headLen])
-	nb[offFreq] = b[offFreq]
+	nb[offFreq], nb[offHint] = b[offFreq], b[offHint]
 	ks.idx.replace(h, r, n)
 	if !ks.bulk {
 		ks.ord.replace(c.key, r, n)

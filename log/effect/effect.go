@@ -23,6 +23,10 @@ const (
 	SetRange  Op = 6 // SETRANGE key offset value
 	MSet      Op = 7 // MSET key value...
 	FlushAll  Op = 8 // FLUSHALL              last frame of its generation
+	// 16 to 23 hashes, 24 to 35 lists, 40 to 43 sorted sets, 44 to 59 streams, 60 to 67 bits and
+	// HyperLogLog, 68 to 71 functions.
+	SAdd Op = 36 // SADD key member...
+	SRem Op = 37 // SREM key member...
 	// -- add new effects here --
 )
 
@@ -53,6 +57,8 @@ var specs = [...]spec{
 	SetRange:  {"SETRANGE", FirstKey, 3, 3},
 	MSet:      {"MSET", PairKeys, 2, -1},
 	FlushAll:  {"FLUSHALL", NoKeys, 0, 0},
+	SAdd:      {"SADD", FirstKey, 2, -1},
+	SRem:      {"SREM", FirstKey, 2, -1},
 }
 
 var byVerb = func() map[string]Op {
