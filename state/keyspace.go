@@ -12,6 +12,9 @@ import (
 // Invariant: every record is in the index once, in the order once, and in the deadlines once if it
 // has one. Only between BeginBulk and EndBulk order and deadlines lag behind.
 type Keyspace struct {
+	// Limits are for OBJECT ENCODING only; see there.
+	Limits Limits
+
 	seed    uint64
 	a       *arena.Arena
 	idx     index
@@ -32,7 +35,7 @@ const (
 
 // New returns an empty keyspace whose keys are hashed with seed.
 func New(seed uint64) *Keyspace {
-	ks := &Keyspace{seed: seed}
+	ks := &Keyspace{seed: seed, Limits: DefaultLimits()}
 	ks.reset()
 	return ks
 }
