@@ -221,7 +221,7 @@ func TestFoldAgainstModel(t *testing.T) {
 			g := newGen(seed, []int{20, 300, 3000, 30000, 300000, 5000}[seed])
 			ks, m := New(seed), model{}
 			defer ks.Release()
-			for range 40 {
+			for range 24 {
 				for range 500 {
 					e := g.effect()
 					before := len(m)

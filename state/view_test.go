@@ -47,7 +47,7 @@ func TestViewsNeverChange(t *testing.T) {
 			ks, m := New(seed), model{}
 			var open []*saved
 			var wg sync.WaitGroup
-			for range 120 {
+			for range 80 {
 				for range 100 {
 					e := g.effect()
 					m.fold(e)
