@@ -111,14 +111,21 @@ func (s *session) handle(cmd *command.Command, args [][]byte) {
 		s.reject(command.ArityError(cmd))
 		return
 	}
-	w, start, began, inExec := s.w, len(s.w.Buf), time.Now(), s.multi.running
+	w, start, inExec := s.w, len(s.w.Buf), s.multi.running
+	timed := inExec || cmd.Flags&command.Fast == 0 || s.loop.sampled(cmd.ID)
+	var began time.Time
+	if timed {
+		began = time.Now()
+	}
 	s.args = args
 	fn(s, args)
 	if !inExec && s.conn.Parked() {
 		return // the session may be its job's now, and the job counts
 	}
 	s.args = nil
-	s.srv.stats.record(cmd.ID, time.Since(began))
+	if timed {
+		s.srv.stats.record(cmd.ID, time.Since(began))
+	}
 	if start < len(w.Buf) && w.Buf[start] == '-' {
 		s.srv.stats.failed(cmd.ID, w.Buf[start:])
 	}

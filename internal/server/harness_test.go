@@ -20,7 +20,7 @@ import (
 // testServer is a server in this process, over an engine in memory.
 type testServer struct {
 	*Server
-	t    *testing.T
+	t    testing.TB
 	addr string
 	eng  *engine.Engine
 	down bool
@@ -35,7 +35,7 @@ type testOptions struct {
 	handlers map[string]handlerFunc // instead of the real ones
 }
 
-func start(t *testing.T, o testOptions) *testServer {
+func start(t testing.TB, o testOptions) *testServer {
 	t.Helper()
 	cfg := config.Default()
 	cfg.File = o.file
@@ -99,7 +99,7 @@ func (s *testServer) shutdown() {
 // client is a connection with short helpers.
 type client struct {
 	*wire.Conn
-	t *testing.T
+	t testing.TB
 }
 
 func (s *testServer) client() *client {
@@ -204,7 +204,7 @@ func (c *client) field(section, name string) string {
 }
 
 // eventually waits until check is true.
-func eventually(t *testing.T, what string, check func() bool) {
+func eventually(t testing.TB, what string, check func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if check() {
@@ -248,4 +248,9 @@ func slowly(entered, release chan struct{}) func(*resp.Writer) {
 		<-release
 		w.Simple("done")
 	}
+}
+
+// startBench starts a server with one loop for a benchmark.
+func startBench(b *testing.B) (addr string) {
+	return start(b, testOptions{set: map[string]string{"loops": "1"}}).addr
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/proc"
+	"github.com/kevydb/kevy/internal/testkit/wire"
+)
+
+func TestMain(m *testing.M) { os.Exit(proc.Main(m)) }
+
+func TestCommandLine(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.toml")
+	if err := os.WriteFile(bad, []byte("prot = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		args     []string
+		code     int
+		out, err string // contained
+	}{
+		"version":         {[]string{"version"}, exitOK, "kevy dev (commit ", ""},
+		"--version":       {[]string{"--version"}, exitOK, "kevy dev (commit ", ""},
+		"help":            {[]string{"help"}, exitOK, "Exit codes:", ""},
+		"serve help":      {[]string{"serve", "--help"}, exitOK, "--feed-buffer-size", ""},
+		"help of default": {[]string{"--help"}, exitOK, "--appendfsync", ""},
+		"feed help":       {[]string{"feed", "--help"}, exitOK, "--prefix", ""},
+		"unknown command": {[]string{"sreve"}, exitUsage, "", `unknown command "sreve"`},
+		"unknown flag":    {[]string{"--prot", "1"}, exitUsage, "", "--prot"},
+		"bad value":       {[]string{"serve", "--port", "x"}, exitUsage, "", "flag --port: "},
+		"bad file":        {[]string{"--config", bad}, exitUsage, "", "unknown key prot"},
+		"feed what":       {[]string{"feed"}, exitUsage, "", "kevy feed tail"},
+		"feed shard":      {[]string{"feed", "tail", "--shard", "x"}, exitUsage, "", "--shard"},
+		"feed from":       {[]string{"feed", "tail", "--from", "1"}, exitUsage, "", "--from"},
+		"feed flag":       {[]string{"feed", "tail", "--nope"}, exitUsage, "", "--nope"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			if code := run(tc.args, &out, &errs); code != tc.code {
+				t.Errorf("exit code %d, want %d", code, tc.code)
+			}
+			if !strings.Contains(out.String(), tc.out) || !strings.Contains(errs.String(), tc.err) {
+				t.Errorf("stdout %q, stderr %q", out.String(), errs.String())
+			}
+		})
+	}
+}
+
+// TestStartErrors: what stops the start says so and says what to do.
+func TestStartErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // the test is over
+	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	locked := filepath.Join(t.TempDir(), "locked")
+	s := startServer(t, locked)
+	defer s.Kill() //nolint:errcheck // the test is over
+	stranger := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(stranger, "shard-00"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(stranger, "shard-00", "00000000000000000001.seg"), make([]byte, 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		dir   string
+		flags []string
+		want  []string
+	}{
+		"port in use":      {filepath.Join(t.TempDir(), "d"), []string{"--port", port}, []string{"another process", "--port"}},
+		"directory in use": {locked, nil, []string{"in use by another kevy", "--dir"}},
+		"no manifest":      {stranger, nil, []string{"no MANIFEST"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := proc.LaunchKevy(tc.dir, tc.flags...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Kill() //nolint:errcheck // ended already, unless the test failed
+			await(t, "the server gives up", p.Exited)
+			for _, want := range tc.want {
+				if !strings.Contains(p.Log(), want) {
+					t.Errorf("no %q in %s", want, p.Log())
+				}
+			}
+		})
+	}
+}
+
+// syncBuffer takes output of several goroutines.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func startServer(t *testing.T, dir string, flags ...string) *proc.Server {
+	t.Helper()
+	s, err := proc.StartKevy(dir, flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func dial(t *testing.T, addr string) *wire.Conn {
+	t.Helper()
+	c, err := wire.Dial(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func await(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if check() {
+			return
+		}
+	}
+	t.Fatal("did not happen: " + what)
+}
