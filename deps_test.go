@@ -31,6 +31,7 @@ var depsRules = map[string][]string{
 	"internal/engine":  {"internal/command", "internal/vfs", "log", "log/effect", "resp", "snapshot", "state"},
 	"internal/feed":    {"log", "log/effect", "resp"},
 	"internal/config":  {},
+	"internal/bench":   {}, // a client: nothing of kevy
 	"internal/server": {
 		"internal/command", "internal/config", "internal/engine", "internal/feed", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
@@ -40,7 +41,7 @@ var depsRules = map[string][]string{
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"cmd/kevy": {
-		"", "internal/config", "internal/engine", "internal/feed", "internal/server", "internal/vfs",
+		"", "internal/bench", "internal/config", "internal/engine", "internal/feed", "internal/server", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 }
