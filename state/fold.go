@@ -46,6 +46,10 @@ func (ks *Keyspace) foldCollection(e *effect.Effect) (Change, error) {
 		return ks.foldSAdd(e)
 	case effect.SRem:
 		return ks.foldSRem(e)
+	case effect.ZAdd:
+		return ks.foldZAdd(e)
+	case effect.ZRem:
+		return ks.foldZRem(e)
 	}
 	return Change{}, fail(e, "unknown verb")
 }

@@ -65,6 +65,8 @@ func (t Type) ops() *kindOps {
 	switch t {
 	case TypeSet:
 		return &setOps
+	case TypeZSet:
+		return &zsetOps
 	}
 	return nil
 }

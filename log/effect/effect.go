@@ -27,6 +27,8 @@ const (
 	// HyperLogLog, 68 to 71 functions.
 	SAdd Op = 36 // SADD key member...
 	SRem Op = 37 // SREM key member...
+	ZAdd Op = 40 // ZADD key score member...   final scores
+	ZRem Op = 41 // ZREM key member...
 	// -- add new effects here --
 )
 
@@ -59,6 +61,8 @@ var specs = [...]spec{
 	FlushAll:  {"FLUSHALL", NoKeys, 0, 0},
 	SAdd:      {"SADD", FirstKey, 2, -1},
 	SRem:      {"SREM", FirstKey, 2, -1},
+	ZAdd:      {"ZADD", FirstKey, 3, -1},
+	ZRem:      {"ZREM", FirstKey, 2, -1},
 }
 
 var byVerb = func() map[string]Op {
