@@ -20,6 +20,9 @@ type Ctx struct {
 	Cmd *Command
 	// Now is the group's clock in unix ms: one for a whole MULTI/EXEC or script.
 	Now int64
+	// Turn is a clock shared by the commands of an event loop's turn, in unix ms; 0: every command
+	// reads the clock.
+	Turn int64
 	// W takes the reply.
 	W *resp.Writer
 	// Shards are the keyspaces, by shard number.
@@ -38,7 +41,7 @@ type Ctx struct {
 	// state.MaxValue.
 	MaxBulk int64
 
-	// Hits and Misses count the keys that Lookup found and did not find. They are never reset.
+	// Hits and Misses count the keys that Lookup found and did not find. Their reader resets them.
 	Hits, Misses uint64
 
 	// Pending tells, inside a transaction, how many frames its earlier commands have planned for

@@ -36,28 +36,43 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 	}
 	start := len(c.W.Buf)
 	c.W.Array(len(queue))
-	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t}
-	c.Pending = g.pending
-	defer func() { c.Pending = nil }()
-	localOK := func(c *command.Ctx) error {
-		local(c)
-		return nil
-	}
-	for i := range queue {
-		c.Cmd, c.Args = queue[i].Cmd, queue[i].Args
-		if err := g.run(c, localOK); err != nil {
-			e.refuse(c, start, err)
-			g.rollback()
-			return true
+	err := e.inGroup(c, t, func(g *group) error {
+		for i := range queue {
+			c.Cmd, c.Args = queue[i].Cmd, queue[i].Args
+			if err := g.run(c, func(c *command.Ctx) error { local(c); return nil }); err != nil {
+				return err
+			}
 		}
-	}
-	if err := g.commit(); err != nil {
+		return nil
+	})
+	if err != nil {
 		e.refuse(c, start, err)
-		g.rollback()
 		return true
 	}
 	e.noteRead(mask, t)
 	return true
+}
+
+// inGroup runs fn with a group whose clock is c.Now and commits it; the group is undone if fn or
+// the commit fails, or fn panics. REQUIRES: the locks of all shards that fn may touch are held.
+func (e *Engine) inGroup(c *command.Ctx, t *Ticket, fn func(g *group) error) error {
+	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t}
+	done := false
+	c.Pending = g.pending
+	defer func() {
+		c.Pending = nil
+		if !done {
+			g.rollback()
+		}
+	}()
+	if err := fn(&g); err != nil {
+		return err
+	}
+	if err := g.commit(); err != nil {
+		return err
+	}
+	done = true
+	return nil
 }
 
 func (e *Engine) execMask(c *command.Ctx, queue []Queued) (mask uint64) {

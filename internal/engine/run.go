@@ -16,21 +16,19 @@ import (
 func (e *Engine) Run(c *command.Ctx, t *Ticket) {
 	mask := e.maskOf(c)
 	c.Reset()
-	c.Now, c.MaxBulk = e.now(), e.maxBulk.Load()
+	c.Now, c.MaxBulk = c.Turn, e.maxBulk.Load()
+	if c.Now == 0 {
+		c.Now = e.now()
+	}
 	e.lock(mask)
 	defer e.unlock(mask)
 	if err := e.expireKeys(c, mask, t); err != nil {
 		e.refuse(c, len(c.W.Buf), err)
 		return
 	}
-	start, hits, misses := len(c.W.Buf), c.Hits, c.Misses
+	start := len(c.W.Buf)
 	c.Cmd.Plan(c)
 	if len(c.Planned()) == 0 {
-		if mask != 0 {
-			sh := e.shards[lowest(mask)]
-			sh.hits += c.Hits - hits
-			sh.misses += c.Misses - misses
-		}
 		e.noteRead(mask, t)
 		return
 	}

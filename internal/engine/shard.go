@@ -19,8 +19,6 @@ type shard struct {
 	lastTxn uint64 // newest transaction with a part here
 	dirty   uint64 // effects since the last snapshot
 	expired uint64 // keys expired since start
-	hits    uint64 // keys that reads found
-	misses  uint64 // keys that reads did not find
 
 	hold uint64 // guarded by txns.mu: the cap given to the log
 

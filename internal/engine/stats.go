@@ -8,7 +8,6 @@ import (
 type Stats struct {
 	Keys, Expires int
 	Expired       uint64 // keys deleted at their deadline since start
-	Hits, Misses  uint64 // keys that reads found and did not find
 	Dirty         uint64 // effects since the last snapshot
 	UsedBytes     int64  // memory accounted to records
 	Policy        log.Policy
@@ -34,8 +33,6 @@ func (e *Engine) Stats() Stats {
 		x := ShardStats{Keys: sh.ks.Len(), Expires: sh.ks.LenWithDeadline(), Cursor: sh.log.Tail()}
 		s.Expired += sh.expired
 		s.Dirty += sh.dirty
-		s.Hits += sh.hits
-		s.Misses += sh.misses
 		s.UsedBytes += sh.ks.UsedBytes()
 		sh.mu.Unlock()
 		x.Base, x.Written, x.Durable, x.Visible = sh.log.Base(), sh.log.Written(), sh.log.Durable(), sh.log.Visible()

@@ -45,8 +45,9 @@ func (t *Ticket) Merge(o *Ticket) {
 
 func (t *Ticket) mark(shard int, m mark) {
 	bit := uint64(1) << shard
-	if t.mask&bit == 0 || t.marks[shard].gen != m.gen || t.marks[shard].off < m.off {
-		// A different generation is a later one: NewGeneration made all before it durable.
+	have := t.marks[shard]
+	// A later generation covers all of an earlier one: NewGeneration made that durable.
+	if t.mask&bit == 0 || have.gen < m.gen || have.gen == m.gen && have.off < m.off {
 		t.marks[shard] = m
 	}
 	t.mask |= bit

@@ -148,15 +148,15 @@ func withTimeout(ctx context.Context, ms int64) (context.Context, context.Cancel
 // mark is a log and an offset in it.
 type mark struct {
 	log *log.Log
-	off uint64
+	to  log.Cursor
 }
 
 // behind returns the logs that are not durable up to their tails.
 func (srv *Server) behind() (out []mark) {
 	for i := range srv.eng.Shards() {
 		l := srv.eng.Dir().Log(i)
-		if off := l.Appended(); l.Durable() < off {
-			out = append(out, mark{l, off})
+		if to := l.Tail(); l.DurableTail() != to {
+			out = append(out, mark{l, to})
 		}
 	}
 	return out
@@ -166,8 +166,8 @@ func (srv *Server) behind() (out []mark) {
 func waitDurable(ctx context.Context, marks []mark) bool {
 	for _, m := range marks {
 		done := make(chan struct{})
-		m.log.OnDurable(m.off, func() { close(done) })
-		m.log.SyncThrough(m.off)
+		m.log.OnDurableTo(m.to, func() { close(done) })
+		m.log.SyncThrough(m.to.Offset)
 		select {
 		case <-done:
 		case <-ctx.Done():

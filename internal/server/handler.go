@@ -72,6 +72,9 @@ func (s *session) runData(cmd *command.Command, args [][]byte) {
 	c, t := l.ctx, s.ticket()
 	c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, w, s.noTouch
 	c.Rand, c.LFU = l.random(), s.srv.lfu.Load()
+	if c.Turn == 0 {
+		c.Turn = s.srv.eng.Now()
+	}
 	writes, start := t.Writes(), len(w.Buf)
 	if l.sampled(cmd.ID) {
 		l.measure(cmd.ID, func() { s.srv.eng.Run(c, t) })

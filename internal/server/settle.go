@@ -16,6 +16,7 @@ func (h handler) EndTurn(touched []*resp.Conn) {
 	}
 	l := s0.loop
 	l.flushCalls()
+	l.ctx.Turn = 0
 	l.turn.Reset()
 	for _, c := range touched {
 		s := c.Data.(*session)
