@@ -41,8 +41,8 @@ clients: build
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-compare: build
-	bash bench/compare.sh ./kevy
+compare:
+	bash bench/compare.sh
 
 ci:
 	bash .ci/run
