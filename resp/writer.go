@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/tidwall/redcon"
@@ -125,10 +124,10 @@ func (w *Writer) Bool(v bool) {
 	}
 }
 
-// Double appends a double: a bulk string in RESP2, formatted as Redis does with %.17g.
+// Double appends a double as Redis 7.2 formats it (AppendDouble): a bulk string in RESP2.
 func (w *Writer) Double(f float64) {
 	var tmp [32]byte
-	s := appendDouble(tmp[:0], f)
+	s := AppendDouble(tmp[:0], f)
 	if w.RESP3() {
 		w.Buf = append(w.Buf, ',')
 		w.Buf = append(w.Buf, s...)
@@ -153,21 +152,6 @@ func (w *Writer) Verbatim(format, text string) {
 
 // Raw appends bytes that are already encoded.
 func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
-
-func appendDouble(dst []byte, f float64) []byte {
-	switch {
-	case math.IsInf(f, 1):
-		return append(dst, "inf"...)
-	case math.IsInf(f, -1):
-		return append(dst, "-inf"...)
-	case math.IsNaN(f):
-		return append(dst, "nan"...)
-	}
-	if f == math.Trunc(f) && math.Abs(f) < 1e17 {
-		return strconv.AppendFloat(dst, f, 'f', -1, 64)
-	}
-	return strconv.AppendFloat(dst, f, 'g', 17, 64)
-}
 
 func appendInt(dst []byte, kind byte, n int64) []byte {
 	if n >= 0 && n < 10 {

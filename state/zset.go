@@ -73,7 +73,7 @@ func (z *ZSet) Len() int {
 	}
 	n := 0
 	for b := z.v.flat; len(b) > 0; n++ {
-		_, _, b = cutElement(b)
+		_, _, b = cutScored(b)
 	}
 	return n
 }
@@ -85,11 +85,11 @@ func (z *ZSet) Score(m []byte) (score float64, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		return elementScore(z.v.a, r), true
+		return scoreAt(z.v.a, r), true
 	}
 	for b := z.v.flat; len(b) > 0; {
 		var have []byte
-		if score, have, b = cutElement(b); bytes.Equal(have, m) {
+		if score, have, b = cutScored(b); bytes.Equal(have, m) {
 			return score, true
 		}
 	}
@@ -107,7 +107,7 @@ func (z *ZSet) Rank(m []byte) (rank int, score float64, ok bool) {
 	}
 	for b := z.v.flat; len(b) > 0; rank++ {
 		var have []byte
-		if score, have, b = cutElement(b); bytes.Equal(have, m) {
+		if score, have, b = cutScored(b); bytes.Equal(have, m) {
 			return rank, score, true
 		}
 	}
@@ -115,10 +115,10 @@ func (z *ZSet) Rank(m []byte) (rank int, score float64, ok bool) {
 }
 
 // seek returns a cursor before the first element of a large sorted set that is not less than the target.
-func (z *ZSet) seek(key uint64, m []byte) treeCursor { return seekElement(&z.scores, key, m) }
+func (z *ZSet) seek(key uint64, m []byte) treeCursor { return seekScored(&z.scores, key, m) }
 
-func seekElement(t *tree, key uint64, m []byte) treeCursor {
-	return t.seek(key, func(r arena.Ref) int { return bytes.Compare(elementMember(t.a, r), m) })
+func seekScored(t *tree, key uint64, m []byte) treeCursor {
+	return t.seek(key, func(r arena.Ref) int { return bytes.Compare(memberAt(t.a, r), m) })
 }
 
 // RankOfScore returns the number of elements whose score is less than score, or, with above, not greater.
@@ -126,7 +126,7 @@ func (z *ZSet) RankOfScore(score float64, above bool) (rank int) {
 	if z.v.head == 0 {
 		for b := z.v.flat; len(b) > 0; rank++ {
 			var s float64
-			if s, _, b = cutElement(b); s > score || s == score && !above {
+			if s, _, b = cutScored(b); s > score || s == score && !above {
 				break
 			}
 		}
@@ -146,7 +146,7 @@ func (z *ZSet) RankOfMember(m []byte, above bool) (rank int) {
 	if z.v.head == 0 {
 		for b := z.v.flat; len(b) > 0; rank++ {
 			var have []byte
-			_, have, b = cutElement(b)
+			_, have, b = cutScored(b)
 			if c := bytes.Compare(have, m); c > 0 || c == 0 && !above {
 				break
 			}
@@ -156,7 +156,7 @@ func (z *ZSet) RankOfMember(m []byte, above bool) (rank int) {
 	first := z.scores.begin()
 	_, _, key, _ := first.item()
 	c := z.scores.seek(key, func(r arena.Ref) int {
-		if c := bytes.Compare(elementMember(z.v.a, r), m); c != 0 || !above {
+		if c := bytes.Compare(memberAt(z.v.a, r), m); c != 0 || !above {
 			return c
 		}
 		return -1
@@ -164,12 +164,12 @@ func (z *ZSet) RankOfMember(m []byte, above bool) (rank int) {
 	return int(c.rank())
 }
 
-// elementScore and elementMember read the block of an element.
-func elementScore(a *arena.Arena, r arena.Ref) float64 {
+// scoreAt and memberAt read the block of an element.
+func scoreAt(a *arena.Arena, r arena.Ref) float64 {
 	return math.Float64frombits(le.Uint64(a.Tail(r)))
 }
 
-func elementMember(a *arena.Arena, r arena.Ref) []byte {
+func memberAt(a *arena.Arena, r arena.Ref) []byte {
 	b := a.Tail(r)
 	if n := int(b[8]); n < 0x80 {
 		return b[9 : 9+n : 9+n]
@@ -182,11 +182,11 @@ func elementMember(a *arena.Arena, r arena.Ref) []byte {
 func findMember(t *tree, h uint64, m []byte) (r arena.Ref, found bool) {
 	c := seekName(t, h, m)
 	r, _, key, ok := c.item()
-	return r, ok && key == h && bytes.Equal(elementMember(t.a, r), m)
+	return r, ok && key == h && bytes.Equal(memberAt(t.a, r), m)
 }
 
 func seekName(t *tree, h uint64, m []byte) treeCursor {
-	return t.seek(h, func(r arena.Ref) int { return bytes.Compare(elementMember(t.a, r), m) })
+	return t.seek(h, func(r arena.Ref) int { return bytes.Compare(memberAt(t.a, r), m) })
 }
 
 // scoreKey maps scores to words of the same order; both zeros are equal.
@@ -233,8 +233,8 @@ func cutScore(b []byte) (f float64, rest []byte) {
 	return float64(int64(u>>1) ^ -int64(u&1)), b[w:]
 }
 
-// cutElement returns the first element of a packed sorted set and the rest.
-func cutElement(b []byte) (score float64, m, rest []byte) {
+// cutScored returns the first element of a packed sorted set and the rest.
+func cutScored(b []byte) (score float64, m, rest []byte) {
 	score, b = cutScore(b)
 	m, rest = cutString(b)
 	return score, m, rest

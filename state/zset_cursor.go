@@ -21,7 +21,7 @@ func (z *ZSet) At(rank int) (c ZCursor) {
 	}
 	for b := z.v.flat; len(b) > 0; c.n++ {
 		c.at[c.n] = uint16(len(z.v.flat) - len(b))
-		_, _, b = cutElement(b)
+		_, _, b = cutScored(b)
 	}
 	c.i = rank
 	return c
@@ -33,7 +33,7 @@ func (c *ZCursor) Next() (score float64, m []byte, ok bool) {
 		if c.i == c.n {
 			return 0, nil, false
 		}
-		score, m, _ = cutElement(c.z.v.flat[c.at[c.i]:])
+		score, m, _ = cutScored(c.z.v.flat[c.at[c.i]:])
 		c.i++
 		return score, m, true
 	}
@@ -50,7 +50,7 @@ func (c *ZCursor) Prev() (score float64, m []byte, ok bool) {
 			return 0, nil, false
 		}
 		c.i--
-		score, m, _ = cutElement(c.z.v.flat[c.at[c.i]:])
+		score, m, _ = cutScored(c.z.v.flat[c.at[c.i]:])
 		return score, m, true
 	}
 	if !c.tc.prev() {
@@ -64,13 +64,13 @@ func (c *ZCursor) element() (score float64, m []byte, ok bool) {
 	if !ok {
 		return 0, nil, false
 	}
-	return keyScore(c.z.v.a, key, r), elementMember(c.z.v.a, r), true
+	return keyScore(c.z.v.a, key, r), memberAt(c.z.v.a, r), true
 }
 
 // keyScore returns an element's score, which its key tells but for the sign of zero.
 func keyScore(a *arena.Arena, key uint64, r arena.Ref) float64 {
 	if key == 1<<63 {
-		return elementScore(a, r)
+		return scoreAt(a, r)
 	}
 	return scoreOf(key)
 }
@@ -84,7 +84,7 @@ func (z *ZSet) Scan(cursor uint64, count int, f func(score float64, m []byte)) (
 		for b := z.v.flat; len(b) > 0; {
 			var score float64
 			var m []byte
-			score, m, b = cutElement(b)
+			score, m, b = cutScored(b)
 			f(score, m)
 		}
 		return 0
@@ -100,7 +100,7 @@ func (z *ZSet) Scan(cursor uint64, count int, f func(score float64, m []byte)) (
 			return position
 		}
 		last = key >> positionShift
-		f(elementScore(z.v.a, r), elementMember(z.v.a, r))
+		f(scoreAt(z.v.a, r), memberAt(z.v.a, r))
 		c.next()
 	}
 }

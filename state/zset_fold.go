@@ -28,14 +28,14 @@ func (ks *Keyspace) foldZAdd(e *effect.Effect) (c Change, err error) {
 		c.Created = 1
 	}
 	if r == 0 || valueAt(ks.a, r).head == 0 {
-		if flat, fits := ks.packElements(r, pairs); fits {
+		if flat, fits := ks.packScored(r, pairs); fits {
 			r = ks.setFlat(h, r, key, TypeZSet, flat)
 			ks.hintZSet(r, pairs)
 			return c, nil
 		}
 		r = ks.enlargeZSet(h, r, key)
 	}
-	r = ks.addElements(h, r, pairs)
+	r = ks.addScored(h, r, pairs)
 	ks.hintZSet(r, pairs)
 	return c, nil
 }
@@ -55,9 +55,9 @@ func (ks *Keyspace) hintZSet(r arena.Ref, pairs [][]byte) {
 	}
 }
 
-// packElements returns the packed sorted set of r's elements changed by pairs; fits is false if that is
+// packScored returns the packed sorted set of r's elements changed by pairs; fits is false if that is
 // too large.
-func (ks *Keyspace) packElements(r arena.Ref, pairs [][]byte) (flat []byte, fits bool) {
+func (ks *Keyspace) packScored(r arena.Ref, pairs [][]byte) (flat []byte, fits bool) {
 	if len(pairs) > 2*maxPacked {
 		return nil, false
 	}
@@ -72,7 +72,7 @@ func (ks *Keyspace) packElements(r arena.Ref, pairs [][]byte) (flat []byte, fits
 	for i := 0; i < len(pairs); i += 2 {
 		score, _ := parseScore(pairs[i])
 		m := pairs[i+1]
-		from, end, old, found := findPacked(flat, m)
+		from, end, old, found := findScored(flat, m)
 		if found && old == score {
 			continue
 		}
@@ -85,7 +85,7 @@ func (ks *Keyspace) packElements(r arena.Ref, pairs [][]byte) (flat []byte, fits
 		if n == maxPacked || len(flat)+size > maxInline {
 			return flat, false
 		}
-		at := placePacked(flat, score, m)
+		at := placeScored(flat, score, m)
 		flat = slices.Grow(flat, size)[:len(flat)+size]
 		copy(flat[at+size:], flat[at:len(flat)-size])
 		appendString(append(flat[:at], text...), m)
@@ -94,10 +94,10 @@ func (ks *Keyspace) packElements(r arena.Ref, pairs [][]byte) (flat []byte, fits
 	return flat, true
 }
 
-// findPacked finds a member in a packed sorted set: its element is flat[from:end].
-func findPacked(flat, m []byte) (from, end int, score float64, found bool) {
+// findScored finds a member in a packed sorted set: its element is flat[from:end].
+func findScored(flat, m []byte) (from, end int, score float64, found bool) {
 	for b := flat; len(b) > 0; {
-		s, have, rest := cutElement(b)
+		s, have, rest := cutScored(b)
 		if bytes.Equal(have, m) {
 			return len(flat) - len(b), len(flat) - len(rest), s, true
 		}
@@ -106,10 +106,10 @@ func findPacked(flat, m []byte) (from, end int, score float64, found bool) {
 	return 0, 0, 0, false
 }
 
-// placePacked returns where an element belongs that is not there.
-func placePacked(flat []byte, score float64, m []byte) int {
+// placeScored returns where an element belongs that is not there.
+func placeScored(flat []byte, score float64, m []byte) int {
 	for b := flat; len(b) > 0; {
-		s, have, rest := cutElement(b)
+		s, have, rest := cutScored(b)
 		if s > score || s == score && bytes.Compare(have, m) > 0 {
 			return len(flat) - len(b)
 		}
@@ -129,7 +129,7 @@ func (ks *Keyspace) enlargeZSet(h uint64, r arena.Ref, key []byte) arena.Ref {
 	for len(old) > 0 {
 		var score float64
 		var m []byte
-		score, m, old = cutElement(old)
+		score, m, old = cutScored(old)
 		z.set(m, score)
 	}
 	z.close()
@@ -169,18 +169,18 @@ func (z *zsetWriter) set(m []byte, score float64) {
 	h := Hash(z.ks.seed, m)
 	c := seekName(&z.names, h, m)
 	r, _, at, ok := c.item()
-	if !ok || at != h || !bytes.Equal(elementMember(z.ks.a, r), m) {
+	if !ok || at != h || !bytes.Equal(memberAt(z.ks.a, r), m) {
 		r = z.newElement(score, m)
 		c.insert(r, 1, h)
 		z.place(r, score, m)
 		z.w[zsetCount]++
 		return
 	}
-	old := elementScore(z.ks.a, r)
+	old := scoreAt(z.ks.a, r)
 	if old == score {
 		return
 	}
-	oc := seekElement(&z.scores, scoreKey(old), m)
+	oc := seekScored(&z.scores, scoreKey(old), m)
 	oc.remove()
 	if z.ks.a.Shared(r) {
 		fresh := z.newElement(score, m)
@@ -196,7 +196,7 @@ func (z *zsetWriter) set(m []byte, score float64) {
 // place puts an element into the order of scores.
 func (z *zsetWriter) place(r arena.Ref, score float64, m []byte) {
 	key := scoreKey(score)
-	c := seekElement(&z.scores, key, m)
+	c := seekScored(&z.scores, key, m)
 	c.insert(r, 1, key)
 }
 
@@ -205,18 +205,18 @@ func (z *zsetWriter) remove(m []byte) {
 	h := Hash(z.ks.seed, m)
 	c := seekName(&z.names, h, m)
 	r, _, at, ok := c.item()
-	if !ok || at != h || !bytes.Equal(elementMember(z.ks.a, r), m) {
+	if !ok || at != h || !bytes.Equal(memberAt(z.ks.a, r), m) {
 		return
 	}
-	oc := seekElement(&z.scores, scoreKey(elementScore(z.ks.a, r)), m)
+	oc := seekScored(&z.scores, scoreKey(scoreAt(z.ks.a, r)), m)
 	oc.remove()
 	c.remove()
 	z.ks.freeValue(r)
 	z.w[zsetCount]--
 }
 
-// addElements gives members of a large sorted set their scores.
-func (ks *Keyspace) addElements(h uint64, r arena.Ref, pairs [][]byte) arena.Ref {
+// addScored gives members of a large sorted set their scores.
+func (ks *Keyspace) addScored(h uint64, r arena.Ref, pairs [][]byte) arena.Ref {
 	r, w := ks.headForWrite(h, r, TypeZSet)
 	z := ks.zsetWriter(w)
 	for i := 0; i < len(pairs); i += 2 {
@@ -239,7 +239,7 @@ func (ks *Keyspace) foldZRem(e *effect.Effect) (c Change, err error) {
 	if v := valueAt(ks.a, r); v.head == 0 {
 		flat := append(ks.scratch[:0], v.flat...)
 		for _, m := range members {
-			if from, end, _, found := findPacked(flat, m); found {
+			if from, end, _, found := findScored(flat, m); found {
 				flat = slices.Delete(flat, from, end)
 			}
 		}
