@@ -22,7 +22,7 @@ type collection struct {
 	lines func(v value) []string
 }
 
-var collections = []collection{setCollection}
+var collections = []collection{listCollection, setCollection}
 
 var setCollection = collection{
 	kind: TypeSet,

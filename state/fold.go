@@ -42,10 +42,30 @@ func (ks *Keyspace) Fold(e *effect.Effect) (Change, error) {
 // foldCollection folds the effects of the collection types.
 func (ks *Keyspace) foldCollection(e *effect.Effect) (Change, error) {
 	switch e.Op {
+	case effect.LPush, effect.RPush:
+		return ks.foldPush(e)
+	case effect.LPop, effect.RPop:
+		return ks.foldPop(e)
+	case effect.LSet:
+		return ks.foldLSet(e)
+	case effect.LInsert:
+		return ks.foldLInsert(e)
+	case effect.LRem:
+		return ks.foldLRem(e)
+	case effect.LTrim:
+		return ks.foldLTrim(e)
 	case effect.SAdd:
 		return ks.foldSAdd(e)
 	case effect.SRem:
 		return ks.foldSRem(e)
+	case effect.HSet:
+		return ks.foldHSet(e)
+	case effect.HDel:
+		return ks.foldHDel(e)
+	case effect.HPExpireAt:
+		return ks.foldHPExpireAt(e)
+	case effect.HPersist:
+		return ks.foldHPersist(e)
 	case effect.ZAdd:
 		return ks.foldZAdd(e)
 	case effect.ZRem:
@@ -210,6 +230,9 @@ func (ks *Keyspace) drop(h uint64, r arena.Ref) {
 		ks.dl.change(deadlineOf(b), r, NoDeadline, 0)
 	}
 	kind, block := Type(b[offFlags]&typeMask), ks.detach(r, b)
+	if kind == TypeHash {
+		ks.moveFields(fieldDeadline(ks.a, r), r, NoDeadline, 0)
+	}
 	ks.bytes -= int64(capacity(ks.a, r, b))
 	ks.a.Free(r)
 	ks.discard(kind, block)

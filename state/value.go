@@ -53,6 +53,8 @@ type kindOps struct {
 	rebuild func(v value, key []byte, emit func(*effect.Effect) bool) bool
 	// blocks calls f with every block of a large value but the head.
 	blocks func(v value, f func(arena.Ref))
+	// bytes returns the size of a large value's blocks but the head; nil: nobody has counted.
+	bytes func(v value) int
 	// drain frees some blocks of a large value that belongs to no record any more, and returns whether
 	// there are more; the head goes last, by the caller.
 	drain func(ks *Keyspace, w []uint64) (more bool)
@@ -63,8 +65,12 @@ type kindOps struct {
 // kinds has the operations of each collection type.
 func (t Type) ops() *kindOps {
 	switch t {
+	case TypeList:
+		return &listOps
 	case TypeSet:
 		return &setOps
+	case TypeHash:
+		return &hashOps
 	case TypeZSet:
 		return &zsetOps
 	}
