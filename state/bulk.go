@@ -23,12 +23,15 @@ func (ks *Keyspace) EndBulk() {
 	}
 	ks.bulk = false
 	keys := make([]sortItem, 0, ks.Len())
-	var dues []due
+	var dues, fields []due
 	lcp := ks.guessPrefix()
 	var first []byte
 	ks.idx.each(func(r arena.Ref) {
 		if ms := deadlineOf(ks.a.Tail(r)); ms != NoDeadline {
 			dues = append(dues, due{ms, r})
+		}
+		if ms := fieldDeadline(ks.a, r); ms != NoDeadline {
+			fields = append(fields, due{ms, r})
 		}
 		k := keyOf(ks.a, r)
 		if first == nil {
@@ -46,6 +49,7 @@ func (ks *Keyspace) EndBulk() {
 	}
 	ks.ord.build(keys, lcp)
 	ks.dl.build(dues)
+	ks.fields.build(fields)
 }
 
 // guessPrefix returns what the first keys in hash order share: most likely all keys do.

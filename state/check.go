@@ -11,7 +11,7 @@ import (
 // costs as much as reading everything. REQUIRES: no bulk load.
 func (ks *Keyspace) Check() error {
 	c := checker{ks: ks}
-	for _, step := range []func() error{c.index, c.order, c.deadlines, c.memory} {
+	for _, step := range []func() error{c.index, c.order, c.deadlines, c.fields, c.memory} {
 		if err := step(); err != nil {
 			return fmt.Errorf("state: %w", err)
 		}
@@ -24,6 +24,8 @@ type checker struct {
 	live  []arena.Ref // every block that belongs to the keyspace
 	bytes int64
 	dues  int
+	// hashes with a field that has a deadline
+	hashes int
 }
 
 func (c *checker) index() error {
@@ -106,6 +108,9 @@ func (c *checker) record(r arena.Ref) {
 	if ms := deadlineOf(b); ms != NoDeadline {
 		c.dues++
 	}
+	if fieldDeadline(a, r) != NoDeadline {
+		c.hashes++
+	}
 }
 
 func (c *checker) block(r arena.Ref) {
@@ -150,8 +155,16 @@ func (c *checker) order() (err error) {
 	return nil
 }
 
-func (c *checker) deadlines() (err error) {
-	d := &c.ks.dl
+func (c *checker) deadlines() error {
+	return c.dueIndex(&c.ks.dl, c.dues, func(r arena.Ref) int64 { return deadlineOf(c.ks.a.Tail(r)) })
+}
+
+func (c *checker) fields() error {
+	return c.dueIndex(&c.ks.fields, c.hashes, func(r arena.Ref) int64 { return fieldDeadline(c.ks.a, r) })
+}
+
+// dueIndex checks an index of want records by the deadline that of finds.
+func (c *checker) dueIndex(d *deadlines, want int, of func(arena.Ref) int64) error {
 	var bounds []bound
 	d.t.Ascend(func(b bound) bool { bounds = append(bounds, b); return true })
 	n, last := 0, lowest
@@ -167,7 +180,7 @@ func (c *checker) deadlines() (err error) {
 				return fmt.Errorf("deadlines: %v after %v in leaf at %v", p, last, b.due)
 			}
 			key := keyOf(c.ks.a, p.ref)
-			if c.ks.idx.find(Hash(c.ks.seed, key), key) != p.ref || deadlineOf(c.ks.a.Tail(p.ref)) != p.ms {
+			if c.ks.idx.find(Hash(c.ks.seed, key), key) != p.ref || of(p.ref) != p.ms {
 				return fmt.Errorf("deadlines: %v of %q", p, key)
 			}
 			if n++; n == 1 && p.ms != d.next {
@@ -176,8 +189,8 @@ func (c *checker) deadlines() (err error) {
 			last = p
 		}
 	}
-	if n != c.dues || n != d.n || n == 0 && d.next != NoDeadline {
-		return fmt.Errorf("deadlines: %d, counted %d, the records have %d; next is %d", n, d.n, c.dues, d.next)
+	if n != want || n != d.n || n == 0 && d.next != NoDeadline {
+		return fmt.Errorf("deadlines: %d, counted %d, the records have %d; next is %d", n, d.n, want, d.next)
 	}
 	return nil
 }

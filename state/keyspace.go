@@ -20,7 +20,8 @@ type Keyspace struct {
 	idx     index
 	ord     order
 	dl      deadlines
-	bytes   int64 // capacity of the records' blocks and their values' blocks
+	fields  deadlines // of hashes, by the earliest deadline of a field
+	bytes   int64     // capacity of the records' blocks and their values' blocks
 	bulk    bool
 	scratch []byte
 	trash   []trash // large values to be freed
@@ -45,6 +46,7 @@ func (ks *Keyspace) reset() {
 	ks.idx = newIndex(ks.a, ks.seed)
 	ks.ord = newOrder(ks.a)
 	ks.dl = newDeadlines(ks.a)
+	ks.fields = newDeadlines(ks.a)
 	ks.bytes, ks.trash = 0, nil
 }
 
@@ -52,7 +54,7 @@ func (ks *Keyspace) reset() {
 // not to be used afterwards.
 func (ks *Keyspace) Release() {
 	ks.a.Retire()
-	ks.idx, ks.ord, ks.dl = index{}, order{}, deadlines{}
+	ks.idx, ks.ord, ks.dl, ks.fields = index{}, order{}, deadlines{}, deadlines{}
 }
 
 // Lookup finds a key. It does not consider the clock.
@@ -87,14 +89,20 @@ func (ks *Keyspace) LenWithDeadline() int { return ks.dl.n }
 // UsedBytes returns the memory accounted to the keys: what maxmemory limits. It depends on the
 // records only, and shrinks with them even while a view keeps their blocks.
 func (ks *Keyspace) UsedBytes() int64 {
-	return ks.bytes + perKey*int64(ks.Len()) + perDeadline*int64(ks.LenWithDeadline())
+	return ks.bytes + perKey*int64(ks.Len()) + perDeadline*int64(ks.LenWithDeadline()+ks.fields.n)
 }
 
 // Memory returns the sizes of the memory behind the keyspace.
 func (ks *Keyspace) Memory() arena.Stats { return ks.a.Stats() }
 
-// NextDeadline returns the earliest deadline.
-func (ks *Keyspace) NextDeadline() (ms int64, ok bool) { return ks.dl.next, ks.dl.next != NoDeadline }
+// NextDeadline returns the earliest deadline of a key or of a hash's field.
+func (ks *Keyspace) NextDeadline() (ms int64, ok bool) {
+	ms = ks.dl.next
+	if f := ks.fields.next; f != NoDeadline && (ms == NoDeadline || f < ms) {
+		ms = f
+	}
+	return ms, ms != NoDeadline
+}
 
 // Due calls f with at most max keys whose deadline is not after nowMS, in deadline order. f must not
 // fold.
@@ -109,6 +117,23 @@ func (ks *Keyspace) Due(nowMS int64, max int, f func(key []byte)) {
 		f(keyOf(ks.a, d.ref))
 		max--
 		return max > 0
+	})
+}
+
+// DueFields calls f with at most max fields of hashes whose deadline is not after nowMS, those of one hash at
+// once, hashes in the order of their earliest deadlines. f must not fold.
+func (ks *Keyspace) DueFields(nowMS int64, max int, f func(key []byte, names [][]byte)) {
+	if ks.fields.next == NoDeadline || ks.fields.next > nowMS {
+		return
+	}
+	ks.fields.ascend(func(d due) bool {
+		if d.ms > nowMS || max <= 0 {
+			return false
+		}
+		names := dueFields(valueAt(ks.a, d.ref), nowMS, max)
+		f(keyOf(ks.a, d.ref), names)
+		max -= len(names)
+		return true
 	})
 }
 

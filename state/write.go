@@ -63,6 +63,9 @@ func (ks *Keyspace) overwriteCollection(h uint64, r arena.Ref, b []byte, kind Ty
 		c.value, c.own, c.ownLen = nil, ks.newValue(len(v)), len(v)
 		copy(ks.a.Bytes(c.own, len(v)), v)
 	}
+	if kind == TypeHash {
+		ks.moveFields(fieldDeadline(ks.a, r), r, NoDeadline, 0)
+	}
 	n := ks.rewrite(h, r, b, c)
 	ks.a.Tail(n)[offHint] = 0
 	ks.discard(kind, block)
@@ -170,7 +173,8 @@ func (ks *Keyspace) setDeadline(key []byte, ms int64) {
 	} else {
 		c.value = valueOf(ks.a, r)
 	}
-	ks.rewrite(h, r, b, &c)
+	next := fieldDeadline(ks.a, r)
+	ks.moveFields(next, r, next, ks.rewrite(h, r, b, &c))
 }
 
 // patch writes data at off into the string value of a record, zeros before it where the value was shorter.

@@ -25,15 +25,6 @@ const (
 	FlushAll  Op = 8 // FLUSHALL              last frame of its generation
 	// 16 to 23 hashes, 24 to 35 lists, 40 to 43 sorted sets, 44 to 59 streams, 60 to 67 bits and
 	// HyperLogLog, 68 to 71 functions.
-	LPush   Op = 24 // LPUSH key element...
-	RPush   Op = 25 // RPUSH key element...
-	LPop    Op = 26 // LPOP key [count]
-	RPop    Op = 27 // RPOP key [count]
-	LSet    Op = 28 // LSET key index element
-	LInsert Op = 29 // LINSERT key BEFORE|AFTER pivot element
-	LRem    Op = 30 // LREM key count element
-	LTrim   Op = 31 // LTRIM key start stop
-
 	HSet       Op = 16 // HSET key field value...          ends the fields' deadlines
 	HDel       Op = 17 // HDEL key field...
 	HPExpireAt Op = 18 // HPEXPIREAT key ms FIELDS n field...
@@ -73,14 +64,6 @@ var specs = [...]spec{
 	SetRange:   {"SETRANGE", FirstKey, 3, 3},
 	MSet:       {"MSET", PairKeys, 2, -1},
 	FlushAll:   {"FLUSHALL", NoKeys, 0, 0},
-	LPush:      {"LPUSH", FirstKey, 2, -1},
-	RPush:      {"RPUSH", FirstKey, 2, -1},
-	LPop:       {"LPOP", FirstKey, 1, 2},
-	RPop:       {"RPOP", FirstKey, 1, 2},
-	LSet:       {"LSET", FirstKey, 3, 3},
-	LInsert:    {"LINSERT", FirstKey, 4, 4},
-	LRem:       {"LREM", FirstKey, 3, 3},
-	LTrim:      {"LTRIM", FirstKey, 3, 3},
 	HSet:       {"HSET", FirstKey, 3, -1},
 	HDel:       {"HDEL", FirstKey, 2, -1},
 	HPExpireAt: {"HPEXPIREAT", FirstKey, 5, -1},
