@@ -94,6 +94,7 @@ type KeySpec struct {
 	LastKey    int // relative to begin, as Redis's find_keys range
 	Step       int
 	Limit      int
+	NumKeys    bool // find_keys is keynum: the number of keys stands at the beginning, the keys behind it
 	Notes      string
 	Keyword    string // begin_search keyword instead of index
 	StartFrom  int

@@ -112,6 +112,15 @@ func writeKeySpec(w *resp.Writer, s *KeySpec) {
 	w.BulkString("find_keys")
 	w.Map(2)
 	w.BulkString("type")
+	if s.NumKeys {
+		w.BulkString("keynum")
+		w.BulkString("spec")
+		w.Map(3)
+		writePair(w, "keynumidx", 0)
+		writePair(w, "firstkey", 1)
+		writePair(w, "keystep", 1)
+		return
+	}
 	w.BulkString("range")
 	w.BulkString("spec")
 	w.Map(3)
