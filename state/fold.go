@@ -42,6 +42,18 @@ func (ks *Keyspace) Fold(e *effect.Effect) (Change, error) {
 // foldCollection folds the effects of the collection types.
 func (ks *Keyspace) foldCollection(e *effect.Effect) (Change, error) {
 	switch e.Op {
+	case effect.LPush, effect.RPush:
+		return ks.foldPush(e)
+	case effect.LPop, effect.RPop:
+		return ks.foldPop(e)
+	case effect.LSet:
+		return ks.foldLSet(e)
+	case effect.LInsert:
+		return ks.foldLInsert(e)
+	case effect.LRem:
+		return ks.foldLRem(e)
+	case effect.LTrim:
+		return ks.foldLTrim(e)
 	case effect.SAdd:
 		return ks.foldSAdd(e)
 	case effect.SRem:

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"slices"
@@ -100,6 +99,44 @@ func cutField(b []byte) (f Field, rest []byte) {
 	return f, b[end:]
 }
 
+// minField is the least a packed field takes.
+const minField = 2
+
+// fieldEnds returns where the name of the field at b[at:] begins and ends, and where the field ends.
+func fieldEnds(b []byte, at int) (name, nameEnd, end int) {
+	n, w := int(b[at]), 1
+	if n >= 0x80 {
+		n, w = uvarint(b[at:])
+	}
+	name = at + w
+	nameEnd = name + n
+	n, w = int(b[nameEnd]), 1
+	if n >= 0x80 {
+		n, w = uvarint(b[nameEnd:])
+	}
+	return name, nameEnd, nameEnd + w + n>>1 + n&1*deadlineLen
+}
+
+// findField returns where the field of that name lies in a packed hash; its end if there is none.
+func findField(flat, name []byte) (at, end int, found bool) {
+	for at < len(flat) {
+		from, to, end := fieldEnds(flat, at)
+		if string(flat[from:to]) == string(name) {
+			return at, end, true
+		}
+		at = end
+	}
+	return at, at, false
+}
+
+// countFields returns the number of fields of a packed hash.
+func countFields(flat []byte) (n int) {
+	for at := 0; at < len(flat); n++ {
+		_, _, at = fieldEnds(flat, at)
+	}
+	return n
+}
+
 // fieldAt returns the field in a block of a large hash.
 func fieldAt(a *arena.Arena, r arena.Ref) Field {
 	name := blockString(a, r)
@@ -147,11 +184,7 @@ func (h *Fields) Len() int {
 	if h.v.head != 0 {
 		return int(h.v.words(hashHeadWords)[hashCount])
 	}
-	n := 0
-	for b := h.v.flat; len(b) > 0; n++ {
-		_, b = cutField(b)
-	}
-	return n
+	return countFields(h.v.flat)
 }
 
 // Get returns the field of that name.
@@ -164,12 +197,11 @@ func (h *Fields) Get(name []byte) (f Field, ok bool) {
 		r, _, _, _ := c.item()
 		return fieldAt(h.v.a, r), true
 	}
-	for b := h.v.flat; len(b) > 0; {
-		if f, b = cutField(b); bytes.Equal(f.Name, name) {
-			return f, true
-		}
+	at, end, found := findField(h.v.flat, name)
+	if found {
+		f, _ = cutField(h.v.flat[at:end])
 	}
-	return Field{}, false
+	return f, found
 }
 
 // Each calls f with every field until it returns false.

@@ -20,7 +20,7 @@ type hashEdit struct {
 	next int64     // the earliest deadline when the edit began
 
 	flat  []byte // packed
-	count int    // fields, unless large
+	dated bool   // a field of it was given a deadline
 	w     []uint64
 	tree  tree
 	dues  tree
@@ -40,7 +40,7 @@ func (x *hashEdit) begin(ks *Keyspace, key []byte) (ok bool) {
 		x.openLarge()
 		return true
 	}
-	x.flat, x.count = append(ks.scratch[:0], v.v.flat...), v.Len()
+	x.flat = append(ks.scratch[:0], v.v.flat...)
 	if ks.a.Tail(x.r)[offFlags]&flagFields != 0 {
 		x.next = v.NextDeadline()
 	}
@@ -88,31 +88,17 @@ func (x *hashEdit) put(f *Field) {
 	}
 	at, end, found := findField(x.flat, f.Name)
 	size := f.size()
-	if !found && x.count == maxPacked || len(x.flat)-(end-at)+size > maxInline {
+	if !found && len(x.flat) >= minField*maxPacked && countFields(x.flat) == maxPacked || len(x.flat)-(end-at)+size > maxInline {
 		x.enlarge()
 		x.putLarge(f)
 		return
 	}
 	if !found {
 		x.flat = f.append(x.flat)
-		x.count++
 		return
 	}
 	x.flat = resize(x.flat, at, end, size)
 	f.append(x.flat[: at : at+size])
-}
-
-// findField returns where the field of that name lies in a packed hash; its end if there is none.
-func findField(flat, name []byte) (at, end int, found bool) {
-	for b := flat; len(b) > 0; {
-		f, rest := cutField(b)
-		at, end = len(flat)-len(b), len(flat)-len(rest)
-		if bytes.Equal(f.Name, name) {
-			return at, end, true
-		}
-		b = rest
-	}
-	return len(flat), len(flat), false
 }
 
 // resize makes b[at:end] size bytes long, with arbitrary content.
@@ -235,7 +221,6 @@ func (x *hashEdit) remove(name []byte) {
 	}
 	if at, end, found := findField(x.flat, name); found {
 		x.flat = resize(x.flat, at, end, 0)
-		x.count--
 	}
 }
 
@@ -256,7 +241,9 @@ func (x *hashEdit) end(hint byte) (c Change) {
 		}
 		x.w[hashNext] = uint64(next)
 	} else {
-		next = nextOf(x.flat)
+		if x.next != NoDeadline || x.dated {
+			next = nextOf(x.flat)
+		}
 		ks.scratch = x.flat[:0]
 		if x.r = ks.setFlat(x.h, x.r, x.key, TypeHash, x.flat); x.r == 0 {
 			if was != 0 {
@@ -269,7 +256,7 @@ func (x *hashEdit) end(hint byte) (c Change) {
 		}
 	}
 	ks.moveFields(x.next, was, next, x.r)
-	if n := x.fields(); n > ks.Limits.HashEntries {
+	if x.more(ks.Limits.HashEntries) {
 		hint |= hintLarge
 	}
 	if hint != 0 {
@@ -278,11 +265,12 @@ func (x *hashEdit) end(hint byte) (c Change) {
 	return c
 }
 
-func (x *hashEdit) fields() int {
+// more reports whether the hash has more than n fields.
+func (x *hashEdit) more(n int) bool {
 	if x.large() {
-		return int(x.w[hashCount])
+		return int(x.w[hashCount]) > n
 	}
-	return x.count
+	return len(x.flat) > minField*n && countFields(x.flat) > n
 }
 
 // moveFields moves a hash in the index of field deadlines from one earliest deadline and record to another.
@@ -379,6 +367,7 @@ func (ks *Keyspace) foldFieldDeadlines(e *effect.Effect, args [][]byte, ms int64
 	if x.r == 0 {
 		return c, nil
 	}
+	x.dated = ms != NoDeadline
 	for _, name := range names {
 		x.setDeadline(name, ms)
 	}

@@ -237,7 +237,7 @@ func TestFoldAgainstModel(t *testing.T) {
 				mustFold(t, ks, eff(effect.Del, k))
 			}
 			mustCheck(t, ks)
-			if ks.UsedBytes() != 0 || ks.Memory().Blocks != 3 {
+			if ks.UsedBytes() != 0 || ks.Memory().Blocks != 4 {
 				t.Fatalf("empty: %d bytes used, %+v", ks.UsedBytes(), ks.Memory())
 			}
 		})

@@ -65,6 +65,8 @@ type kindOps struct {
 // kinds has the operations of each collection type.
 func (t Type) ops() *kindOps {
 	switch t {
+	case TypeList:
+		return &listOps
 	case TypeSet:
 		return &setOps
 	case TypeHash:

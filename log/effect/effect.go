@@ -25,6 +25,15 @@ const (
 	FlushAll  Op = 8 // FLUSHALL              last frame of its generation
 	// 16 to 23 hashes, 24 to 35 lists, 40 to 43 sorted sets, 44 to 59 streams, 60 to 67 bits and
 	// HyperLogLog, 68 to 71 functions.
+	LPush   Op = 24 // LPUSH key element...
+	RPush   Op = 25 // RPUSH key element...
+	LPop    Op = 26 // LPOP key [count]
+	RPop    Op = 27 // RPOP key [count]
+	LSet    Op = 28 // LSET key index element
+	LInsert Op = 29 // LINSERT key BEFORE|AFTER pivot element
+	LRem    Op = 30 // LREM key count element
+	LTrim   Op = 31 // LTRIM key start stop
+
 	HSet       Op = 16 // HSET key field value...          ends the fields' deadlines
 	HDel       Op = 17 // HDEL key field...
 	HPExpireAt Op = 18 // HPEXPIREAT key ms FIELDS n field...
@@ -34,6 +43,14 @@ const (
 	SRem Op = 37 // SREM key member...
 	ZAdd Op = 40 // ZADD key score member...   final scores
 	ZRem Op = 41 // ZREM key member...
+
+	XAdd   Op = 44 // XADD key id field value...
+	XDel   Op = 45 // XDEL key id...
+	XTrim  Op = 46 // XTRIM key MINID|MAXLEN = id|count
+	XSetID Op = 47 // XSETID key id ENTRIESADDED n MAXDELETEDID id
+	XGroup Op = 48 // XGROUP CREATE|SETID|DESTROY|CREATECONSUMER|DELCONSUMER key group ...
+	XAck   Op = 49 // XACK key group id...
+	XClaim Op = 50 // XCLAIM key group consumer 0 id... TIME ms RETRYCOUNT n FORCE JUSTID LASTID id
 	// -- add new effects here --
 )
 
@@ -42,10 +59,11 @@ type KeyLayout uint8
 
 // The layouts.
 const (
-	NoKeys   KeyLayout = iota // FLUSHALL: concerns every key
-	FirstKey                  // the first argument
-	AllKeys                   // every argument
-	PairKeys                  // every second argument, from the first
+	NoKeys    KeyLayout = iota // FLUSHALL: concerns every key
+	FirstKey                   // the first argument
+	AllKeys                    // every argument
+	PairKeys                   // every second argument, from the first
+	SecondKey                  // the second argument: the first is a subcommand
 )
 
 type spec struct {
@@ -64,6 +82,14 @@ var specs = [...]spec{
 	SetRange:   {"SETRANGE", FirstKey, 3, 3},
 	MSet:       {"MSET", PairKeys, 2, -1},
 	FlushAll:   {"FLUSHALL", NoKeys, 0, 0},
+	LPush:      {"LPUSH", FirstKey, 2, -1},
+	RPush:      {"RPUSH", FirstKey, 2, -1},
+	LPop:       {"LPOP", FirstKey, 1, 2},
+	RPop:       {"RPOP", FirstKey, 1, 2},
+	LSet:       {"LSET", FirstKey, 3, 3},
+	LInsert:    {"LINSERT", FirstKey, 4, 4},
+	LRem:       {"LREM", FirstKey, 3, 3},
+	LTrim:      {"LTRIM", FirstKey, 3, 3},
 	HSet:       {"HSET", FirstKey, 3, -1},
 	HDel:       {"HDEL", FirstKey, 2, -1},
 	HPExpireAt: {"HPEXPIREAT", FirstKey, 5, -1},
@@ -72,6 +98,13 @@ var specs = [...]spec{
 	SRem:       {"SREM", FirstKey, 2, -1},
 	ZAdd:       {"ZADD", FirstKey, 3, -1},
 	ZRem:       {"ZREM", FirstKey, 2, -1},
+	XAdd:       {"XADD", FirstKey, 4, -1},
+	XDel:       {"XDEL", FirstKey, 2, -1},
+	XTrim:      {"XTRIM", FirstKey, 4, 4},
+	XSetID:     {"XSETID", FirstKey, 6, 6},
+	XGroup:     {"XGROUP", SecondKey, 3, 7},
+	XAck:       {"XACK", FirstKey, 3, -1},
+	XClaim:     {"XCLAIM", FirstKey, 13, -1},
 }
 
 var byVerb = func() map[string]Op {
@@ -116,6 +149,14 @@ func (op Op) String() string {
 // Keys returns where the keys of the effect stand.
 func (op Op) Keys() KeyLayout { return specs[op].layout }
 
+// KeyAt returns which argument is the first key. REQUIRES: the effect has keys.
+func (op Op) KeyAt() int {
+	if specs[op].layout == SecondKey {
+		return 1
+	}
+	return 0
+}
+
 // Effect is one effect: its verb and the arguments after the verb. The slices belong to whoever
 // made the effect; nobody keeps them beyond the call they were passed to.
 type Effect struct {
@@ -143,6 +184,8 @@ func (e *Effect) SingleKey() ([]byte, bool) {
 	switch specs[e.Op].layout {
 	case FirstKey:
 		return e.Args[0], true
+	case SecondKey:
+		return e.Args[1], true
 	case AllKeys:
 		if len(e.Args) == 1 {
 			return e.Args[0], true
@@ -156,6 +199,8 @@ func (e *Effect) EachKey(f func(key []byte)) {
 	switch specs[e.Op].layout {
 	case FirstKey:
 		f(e.Args[0])
+	case SecondKey:
+		f(e.Args[1])
 	case AllKeys:
 		for _, k := range e.Args {
 			f(k)
@@ -178,9 +223,10 @@ func AppendPayload(dst []byte, e *Effect) (out []byte, keyPos int) {
 	dst = append(dst, verb...)
 	dst = append(dst, '\r', '\n')
 	_, single := e.SingleKey()
+	at := e.Op.KeyAt()
 	for i, a := range e.Args {
 		dst = appendHeader(dst, '$', len(a))
-		if i == 0 && single {
+		if i == at && single {
 			keyPos = len(dst) - start
 		}
 		dst = append(dst, a...)
