@@ -56,7 +56,8 @@ var setCollection = collection{
 		return out
 	},
 	lines: func(v value) (out []string) {
-		setValue(v).Each(func(m []byte) bool { out = append(out, string(m)); return true })
+		s := setValue(v)
+		s.Each(func(m []byte) bool { out = append(out, string(m)); return true })
 		sort.Strings(out)
 		return out
 	},

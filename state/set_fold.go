@@ -15,28 +15,75 @@ func (ks *Keyspace) foldSAdd(e *effect.Effect) (c Change, err error) {
 	}
 	if r == 0 {
 		c.Created = 1
-	} else if valueAt(ks.a, r).head != 0 {
-		ks.addMembers(h, r, members)
-		return c, nil
 	}
-	if flat, fits := ks.packMembers(r, members); fits {
-		ks.setFlat(h, r, key, TypeSet, flat)
-		return c, nil
+	small := r == 0 || valueAt(ks.a, r).head == 0
+	if small {
+		var flat []byte
+		if flat, small = ks.packMembers(r, members); small {
+			r = ks.setFlat(h, r, key, TypeSet, flat)
+		} else {
+			r = ks.enlargeSet(h, r, key)
+		}
 	}
-	ks.addMembers(h, ks.enlargeSet(h, r, key), members)
+	if !small {
+		r = ks.addMembers(h, r, members)
+	}
+	ks.noteSet(r, members)
 	return c, nil
 }
 
-// packMembers returns the packed set of r's members and new ones; fits is false if that is too large.
+// noteSet notes what OBJECT ENCODING will say of a set that got members.
+func (ks *Keyspace) noteSet(r arena.Ref, members [][]byte) {
+	hint := ks.a.Tail(r)[offHint]
+	if hint&hintLarge != 0 {
+		return
+	}
+	s := setValue(valueAt(ks.a, r))
+	n := s.Len()
+	ints, short := hint&hintPacked == 0, true
+	for _, m := range members {
+		if ints {
+			_, ints = parseInt(m)
+		}
+		short = short && len(m) <= ks.Limits.SetValue
+	}
+	switch {
+	case ints && n <= ks.Limits.IntsetEntries:
+	case short && n <= ks.Limits.SetEntries:
+		ks.setHint(r, hintPacked)
+	default:
+		ks.setHint(r, hintLarge)
+	}
+}
+
+// packMembers returns the small set of r's members and new ones; fits is false if that is too large.
 func (ks *Keyspace) packMembers(r arena.Ref, members [][]byte) (flat []byte, fits bool) {
 	flat = ks.scratch[:0]
 	defer func() { ks.scratch = flat[:0] }()
 	n := 0
+	p := newPack(flat)
+	ints := true
 	if r != 0 {
-		s := setValue(valueAt(ks.a, r))
-		flat, n = append(flat, s.v.flat...), s.Len()
+		flat = append(flat[:0], valueAt(ks.a, r).flat...)
+		if p, ints = packedInts(flat); !ints {
+			s := Set{v: value{flat: flat}}
+			n = s.Len()
+		}
 	}
 	for _, m := range members {
+		if ints {
+			if x, isInt := parseInt(m); isInt {
+				p, fits = p.add(x)
+				if flat = p; !fits {
+					return flat, false
+				}
+				continue
+			}
+			n, ints = p.len(), false
+			if flat, fits = p.strings(); !fits {
+				return flat, false
+			}
+		}
 		if hasString(flat, m) {
 			continue
 		}
@@ -47,6 +94,21 @@ func (ks *Keyspace) packMembers(r arena.Ref, members [][]byte) (flat []byte, fit
 		n++
 	}
 	return flat, true
+}
+
+// strings returns the members as a run of strings; fits is false if it would be too long.
+func (p intPack) strings() (flat []byte, fits bool) {
+	switch n := p.len(); {
+	case n == 0:
+		return p[:0], true
+	case n > maxPacked:
+		return p, false
+	}
+	var w numbers
+	for i := range p.len() {
+		flat = appendString(flat, w.format(p.at(i)))
+	}
+	return flat, len(flat) <= maxInline
 }
 
 // hasString reports whether a packed run has s.
@@ -60,26 +122,37 @@ func hasString(flat, s []byte) bool {
 	return false
 }
 
-// enlargeSet makes the packed set of record r (0: none yet) a large one.
+// enlargeSet makes the small set of record r (0: none yet) a large one.
 func (ks *Keyspace) enlargeSet(h uint64, r arena.Ref, key []byte) arena.Ref {
 	var old [][]byte
 	if r != 0 {
-		setValue(valueAt(ks.a, r)).Each(func(m []byte) bool {
+		s := setValue(valueAt(ks.a, r))
+		s.Each(func(m []byte) bool {
 			old = append(old, bytes.Clone(m))
 			return true
 		})
 	}
 	head, _ := ks.newHead(TypeSet)
-	r = ks.setHead(h, r, key, TypeSet, head)
-	ks.addMembers(h, r, old)
-	return r
+	return ks.addMembers(h, ks.setHead(h, r, key, TypeSet, head), old)
 }
 
-// addMembers adds members to a large set.
-func (ks *Keyspace) addMembers(h uint64, r arena.Ref, members [][]byte) {
-	_, w := ks.headForWrite(h, r, TypeSet)
-	t := tree{a: ks.a, keyed: true, root: arena.Ref(w[setRoot]), bytes: &ks.bytes}
+// trees returns the trees of a large set's head.
+func (ks *Keyspace) trees(w []uint64) (strings, ints tree) {
+	return tree{a: ks.a, keyed: true, root: arena.Ref(w[setRoot]), bytes: &ks.bytes},
+		tree{a: ks.a, keyed: true, root: arena.Ref(w[setInts]), bytes: &ks.bytes}
+}
+
+// addMembers adds members to a large set and returns its record.
+func (ks *Keyspace) addMembers(h uint64, r arena.Ref, members [][]byte) arena.Ref {
+	r, w := ks.headForWrite(h, r, TypeSet)
+	t, ints := ks.trees(w)
 	for _, m := range members {
+		if n, ok := parseInt(m); ok {
+			if ks.addInt(&ints, n) {
+				w[setCount]++
+			}
+			continue
+		}
 		mh := Hash(ks.seed, m)
 		c, found := seekString(&t, mh, m)
 		if found {
@@ -88,7 +161,8 @@ func (ks *Keyspace) addMembers(h uint64, r arena.Ref, members [][]byte) {
 		c.insert(ks.newString(m), 1, mh)
 		w[setCount]++
 	}
-	w[setRoot] = uint64(t.root)
+	w[setRoot], w[setInts] = uint64(t.root), uint64(ints.root)
+	return r
 }
 
 func (ks *Keyspace) foldSRem(e *effect.Effect) (c Change, err error) {
@@ -101,22 +175,54 @@ func (ks *Keyspace) foldSRem(e *effect.Effect) (c Change, err error) {
 		return c, nil
 	}
 	if valueAt(ks.a, r).head == 0 {
-		flat := ks.scratch[:0]
-		setValue(valueAt(ks.a, r)).Each(func(m []byte) bool {
-			if !contains(members, m) {
-				flat = appendString(flat, m)
-			}
-			return true
-		})
-		ks.scratch = flat[:0]
-		if ks.setFlat(h, r, key, TypeSet, flat) == 0 {
+		if ks.setFlat(h, r, key, TypeSet, ks.unpackMembers(r, members)) == 0 {
 			c.Removed = 1
 		}
 		return c, nil
 	}
+	if r = ks.removeMembers(h, r, members); r == 0 {
+		c.Removed = 1
+	}
+	return c, nil
+}
+
+// unpackMembers returns the small set of record r without some members, in ks.scratch; nothing if that is empty.
+func (ks *Keyspace) unpackMembers(r arena.Ref, members [][]byte) (flat []byte) {
+	flat = ks.scratch[:0]
+	v := valueAt(ks.a, r)
+	if _, ints := packedInts(v.flat); ints {
+		p := intPack(append(flat, v.flat...))
+		for _, m := range members {
+			if n, ok := parseInt(m); ok {
+				p = p.remove(n)
+			}
+		}
+		if flat = p; p.len() == 0 {
+			flat = flat[:0]
+		}
+	} else {
+		for b := v.flat; len(b) > 0; {
+			var m []byte
+			if m, b = cutString(b); !contains(members, m) {
+				flat = appendString(flat, m)
+			}
+		}
+	}
+	ks.scratch = flat[:0]
+	return flat
+}
+
+// removeMembers takes members out of a large set and returns its record, 0 if nothing is left.
+func (ks *Keyspace) removeMembers(h uint64, r arena.Ref, members [][]byte) arena.Ref {
 	r, w := ks.headForWrite(h, r, TypeSet)
-	t := tree{a: ks.a, keyed: true, root: arena.Ref(w[setRoot]), bytes: &ks.bytes}
+	t, ints := ks.trees(w)
 	for _, m := range members {
+		if n, ok := parseInt(m); ok {
+			if ks.removeInt(&ints, n) {
+				w[setCount]--
+			}
+			continue
+		}
 		cur, found := seekString(&t, Hash(ks.seed, m), m)
 		if !found {
 			continue
@@ -126,12 +232,12 @@ func (ks *Keyspace) foldSRem(e *effect.Effect) (c Change, err error) {
 		ks.freeValue(item)
 		w[setCount]--
 	}
-	w[setRoot] = uint64(t.root)
+	w[setRoot], w[setInts] = uint64(t.root), uint64(ints.root)
 	if w[setCount] == 0 {
 		ks.drop(h, r)
-		c.Removed = 1
+		return 0
 	}
-	return c, nil
+	return r
 }
 
 func contains(list [][]byte, s []byte) bool {

@@ -85,6 +85,12 @@ func (a *Arena) Words(r Ref, n int) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
+// Halves returns the first n 16-bit words of the block. REQUIRES: the block has 2*n bytes.
+func (a *Arena) Halves(r Ref, n int) []uint16 {
+	b := a.Tail(r)
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
 // String returns a string that aliases b: it must not outlive b or see it change.
 func String(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
