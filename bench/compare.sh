@@ -5,8 +5,8 @@
 #   kevy, such as kevy-old=/tmp/kevy, takes kevy's flags), or 'name=path word...' with {port} and {dir}
 #   for a command line of its own; kevy=path and redis-server=path take those two's places. Prints one table of medians; only its ratios mean something, and only
 #   server CPU per command survives a noisy machine.
-# flags: --full (all cells, most of an hour; the quick selection takes about three minutes)
-#   --cells REGEXP (of all; --list prints their names)  --rounds 5  --time 1s (of each run)  --json
+# flags: --full (all cells, most of an hour; the quick selection takes three to four minutes)
+#   --cells REGEXP (of all; --list prints their names)  --rounds 5  --time 800ms (of each run)  --json
 # env: KEVY=path of a kevy binary to measure instead of building one
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -238,7 +238,7 @@ func compareFlags(fs *pflag.FlagSet, o *benchOptions) {
 	fs.StringVar(&c.Cells, "cells", "", "only cells whose name matches this regular expression, out of all")
 	fs.BoolVar(&c.List, "list", false, "only print the names of the cells")
 	fs.IntVar(&c.Rounds, "rounds", 5, "runs of each cell on each server")
-	fs.DurationVar(&c.Time, "time", time.Second, "of a run on kevy, about")
+	fs.DurationVar(&c.Time, "time", 800*time.Millisecond, "of a run on kevy, about")
 }
 
 func runCompare(ctx context.Context, o *benchOptions, args []string) (any, error) {
