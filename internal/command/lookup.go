@@ -10,6 +10,7 @@ import (
 var families = [][]*Command{
 	stringCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands,
+	zsetCommands, zsetRangeCommands,
 }
 
 // table is the finished command table.
