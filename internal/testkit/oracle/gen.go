@@ -239,7 +239,7 @@ func (g *Gen) pattern() string { return g.pick(patternAlphabet) }
 
 func (g *Gen) junk() string {
 	return g.pick([]string{
-		"", "junk", "NX", "XX", "GT", "EX", "PX", "KEEPTTL", "GET", "0", "-1", "1", "\x01", "a",
+		"", "junk", "NX", "XX", "GT", "EX", "PX", "KEEPTTL", "GET", "0", "-1", "12345678", "\x01", "a",
 		"REPLACE", "COUNT", "MATCH", "LEN", "IDX", "'", "\"", "not a number",
 	})
 }

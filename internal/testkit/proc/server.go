@@ -260,7 +260,7 @@ func ForTest(t testing.TB, flags ...string) *Server {
 func (s *Server) KillAndCheck(t testing.TB) {
 	t.Helper()
 	_ = s.Kill()
-	for _, bad := range []string{"WARNING: DATA RACE", "panic: ", "goroutine 1 ["} {
+	for _, bad := range []string{"WARNING: DATA RACE", "panic: ", "\ngoroutine 1 "} {
 		if strings.Contains(s.Log(), bad) {
 			t.Errorf("the server's log says %q:\n%s", bad, s.Log())
 			return
