@@ -22,7 +22,7 @@ type collection struct {
 	lines func(v value) []string
 }
 
-var collections = []collection{listCollection, setCollection}
+var collections = []collection{listCollection, setCollection, streamCollection}
 
 var setCollection = collection{
 	kind: TypeSet,

@@ -35,6 +35,8 @@ func (ks *Keyspace) Fold(e *effect.Effect) (Change, error) {
 		return ks.foldMSet(e)
 	case effect.FlushAll:
 		return ks.foldFlushAll(), nil
+	case effect.Function:
+		return ks.foldFunction(e)
 	}
 	return ks.foldCollection(e)
 }
@@ -70,6 +72,27 @@ func (ks *Keyspace) foldCollection(e *effect.Effect) (Change, error) {
 		return ks.foldZAdd(e)
 	case effect.ZRem:
 		return ks.foldZRem(e)
+	}
+	return ks.foldStream(e)
+}
+
+// foldStream folds the effects of streams.
+func (ks *Keyspace) foldStream(e *effect.Effect) (Change, error) {
+	switch e.Op {
+	case effect.XAdd:
+		return ks.foldXAdd(e)
+	case effect.XDel:
+		return ks.foldXDel(e)
+	case effect.XTrim:
+		return ks.foldXTrim(e)
+	case effect.XSetID:
+		return ks.foldXSetID(e)
+	case effect.XGroup:
+		return ks.foldXGroup(e)
+	case effect.XAck:
+		return ks.foldXAck(e)
+	case effect.XClaim:
+		return ks.foldXClaim(e)
 	}
 	return Change{}, fail(e, "unknown verb")
 }

@@ -24,7 +24,9 @@ type Keyspace struct {
 	bytes   int64     // capacity of the records' blocks and their values' blocks
 	bulk    bool
 	scratch []byte
+	clock   int64   // see SetClock; not state
 	trash   []trash // large values to be freed
+	libs    *Libraries
 }
 
 // perKey is accounted to each key for its places in index and order, perDeadline for the one in

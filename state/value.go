@@ -73,6 +73,8 @@ func (t Type) ops() *kindOps {
 		return &hashOps
 	case TypeZSet:
 		return &zsetOps
+	case TypeStream:
+		return &streamOps
 	}
 	return nil
 }

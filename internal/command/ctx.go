@@ -41,6 +41,10 @@ type Ctx struct {
 	// state.MaxValue.
 	MaxBulk int64
 
+	// CanBlock says that the client may wait (Block); Waited that this command has waited and is
+	// planned again.
+	CanBlock, Waited bool
+
 	// Hits and Misses count the keys that Lookup found and did not find. Their reader resets them.
 	Hits, Misses uint64
 
@@ -48,11 +52,17 @@ type Ctx struct {
 	// a shard: they count for FEED.TAIL. nil outside.
 	Pending func(shard int) uint64
 
+	// Nested, inside a group, runs row Cmd with Args as a part of the group, on behalf of a script,
+	// and appends the reply to W; local runs rows without a planner. nil outside.
+	Nested func(c *Ctx, local func(*Ctx) error) error
+
 	planned []Planned
 	args    [][]byte // backing of the planned effects' Args
 	open    int      // where the arguments of the effect being built start in args
 	homes   []int    // scratch: shard of each key of a command with many keys
-	scratch []byte   // backing of formatted numbers; replaced, never moved, when full
+	scratch []byte   // backing of formatted numbers and copies; replaced, never moved, when full
+	wait    Wait     // what the planner asked to wait for, if waits
+	waits   bool
 }
 
 // Planned is one effect and the shard it belongs to. Shard is AllShards for an effect that every
@@ -63,6 +73,8 @@ type Planned struct {
 	// Expired marks the removal of a key whose deadline had passed when the command met it: the
 	// cause of its frame is expiry, not the client.
 	Expired bool
+	// Script marks an effect of a command that a script called.
+	Script bool
 }
 
 // AllShards is the shard number of an effect that concerns every shard.
@@ -73,6 +85,7 @@ func (c *Ctx) Reset() {
 	c.planned = c.planned[:0]
 	c.args = c.args[:0]
 	c.scratch = c.scratch[:0]
+	c.waits = false
 }
 
 // Planned returns the effects planned since Reset, in order. Owned by c, valid until Reset.
@@ -144,7 +157,7 @@ func (c *Ctx) maxBulk() int64 {
 func (c *Ctx) Emit(op effect.Op, args ...[]byte) {
 	shard := AllShards
 	if op.Keys() != effect.NoKeys {
-		shard = c.ShardOf(args[0])
+		shard = c.ShardOf(args[op.KeyAt()])
 	}
 	c.EmitOn(shard, op, args...)
 }
@@ -195,4 +208,15 @@ func (c *Ctx) Int(n int64) []byte {
 }
 
 // Copy copies b into memory that lives as long as the planned effects.
-func (c *Ctx) Copy(b []byte) []byte { return append([]byte(nil), b...) }
+func (c *Ctx) Copy(b []byte) []byte {
+	const most = 1 << 10
+	if len(b) > most {
+		return append([]byte(nil), b...)
+	}
+	if cap(c.scratch)-len(c.scratch) < len(b) {
+		c.scratch = make([]byte, 0, max(256, 2*cap(c.scratch), len(b)))
+	}
+	start := len(c.scratch)
+	c.scratch = append(c.scratch, b...)
+	return c.scratch[start:len(c.scratch):len(c.scratch)]
+}

@@ -149,8 +149,8 @@ func emitCopy(c *Ctx, e state.Entry, from, to []byte) {
 	shard := c.ShardOf(to)
 	c.Shards[c.ShardOf(from)].Rebuild(e, func(r effect.Effect) {
 		c.beginEffect()
-		c.addArg(to)
-		c.args = append(c.args, r.Args[1:]...)
+		at := r.Op.KeyAt()
+		c.args = append(append(append(c.args, r.Args[:at]...), to), r.Args[at+1:]...)
 		c.emitOpen(shard, r.Op)
 	})
 }

@@ -51,6 +51,8 @@ const (
 	XGroup Op = 48 // XGROUP CREATE|SETID|DESTROY|CREATECONSUMER|DELCONSUMER key group ...
 	XAck   Op = 49 // XACK key group id...
 	XClaim Op = 50 // XCLAIM key group consumer 0 id... TIME ms RETRYCOUNT n FORCE JUSTID LASTID id
+	// FUNCTION LOAD REPLACE code | DELETE library | FLUSH: no key; shard 0 keeps the libraries
+	Function Op = 68
 	// -- add new effects here --
 )
 
@@ -63,6 +65,7 @@ const (
 	FirstKey                   // the first argument
 	AllKeys                    // every argument
 	PairKeys                   // every second argument, from the first
+	Keyless                    // FUNCTION: concerns no key at all; shard 0 logs it
 	SecondKey                  // the second argument: the first is a subcommand
 )
 
@@ -105,6 +108,7 @@ var specs = [...]spec{
 	XGroup:     {"XGROUP", SecondKey, 3, 7},
 	XAck:       {"XACK", FirstKey, 3, -1},
 	XClaim:     {"XCLAIM", FirstKey, 13, -1},
+	Function:   {"FUNCTION", Keyless, 1, 3},
 }
 
 var byVerb = func() map[string]Op {
