@@ -159,10 +159,10 @@ type Fields struct {
 	seed uint64
 }
 
-// Fields returns the fields of a hash. REQUIRES: e.Type() == TypeHash.
-func (ks *Keyspace) Fields(e Entry) Fields {
+// Fields returns the fields of a hash in a keyspace hashed with seed. REQUIRES: e.Type() == TypeHash.
+func (e Entry) Fields(seed uint64) Fields {
 	h := hashValue(valueAt(e.a, e.ref))
-	h.seed = ks.seed
+	h.seed = seed
 	return h
 }
 

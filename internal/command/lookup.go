@@ -10,6 +10,7 @@ import (
 var families = [][]*Command{
 	stringCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands,
+	hashCommands, hashFieldCommands,
 	zsetCommands, zsetRangeCommands,
 }
 

@@ -142,6 +142,8 @@ func (g *group) expire(c *command.Ctx) {
 		if ms, has := entry.Deadline(); has && ms <= g.now {
 			g.fold(&command.Planned{Shard: s, Effect: effect.Effect{Op: effect.Del, Args: [][]byte{key}}, Expired: true})
 			g.e.shards[s].expired++
+		} else if due, ok := dueFields(g.e.shards[s], entry, g.now); ok {
+			g.fold(&due)
 		}
 	}
 }

@@ -3,11 +3,16 @@ package engine
 import (
 	"bytes"
 	"time"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/state"
 )
 
 // expirer deletes keys at their deadlines. It is exact, not sampled: it sleeps until the next
 // deadline of any shard, and a write that sets an earlier one wakes it. Each key goes by its own
-// DEL frame of cause "expired", so prefix filters apply.
+// DEL frame of cause "expired", so prefix filters apply; the due fields of a hash go by an HDEL.
 type expirer struct {
 	e    *Engine
 	wake chan struct{}
@@ -18,6 +23,8 @@ type expirer struct {
 const (
 	// expireBatch bounds the keys deleted under one hold of a shard's lock.
 	expireBatch = 128
+	// fieldBatch bounds the fields of one hash that a command on it deletes first.
+	fieldBatch = 512
 	// expireIdle is how long the expirer sleeps when no deadline is near: a bound for clock jumps.
 	expireIdle = time.Second
 )
@@ -109,6 +116,10 @@ func (x *expirer) sweep(sh *shard, now int64) (next int64, more bool, err error)
 			break
 		}
 	}
+	fields := 0
+	if err == nil {
+		fields, err = x.e.expireFields(sh, now, &t)
+	}
 	if ms, ok := sh.ks.NextDeadline(); ok {
 		next = min(next, ms)
 	}
@@ -116,7 +127,48 @@ func (x *expirer) sweep(sh *shard, now int64) (next int64, more bool, err error)
 	if _, serr := x.e.Settle(&t); err == nil {
 		err = serr
 	}
-	return next, len(keys) == expireBatch, err
+	return next, len(keys) == expireBatch || fields == expireBatch, err
+}
+
+// expireFields deletes up to a batch of due fields of one shard's hashes and returns how many it was.
+// REQUIRES: the shard's lock is held.
+func (e *Engine) expireFields(sh *shard, now int64, t *Ticket) (n int, err error) {
+	var due []command.Planned
+	sh.ks.DueFields(now, expireBatch, func(key []byte, names [][]byte) {
+		n += len(names)
+		due = append(due, hdel(sh, key, names))
+	})
+	for i := range due {
+		if err = e.commit(due[i:i+1], now, log.ByExpiry, t); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// expireFieldsOf deletes due fields of one hash, at most a batch: what a command on the key must wait for
+// is bounded, planners hide the rest. REQUIRES: the shard's lock is held.
+func (e *Engine) expireFieldsOf(sh *shard, entry state.Entry, now int64, t *Ticket) error {
+	due, ok := dueFields(sh, entry, now)
+	if !ok {
+		return nil
+	}
+	return e.commit([]command.Planned{due}, now, log.ByExpiry, t)
+}
+
+// dueFields returns the removal of due fields of a hash, if it has some.
+func dueFields(sh *shard, entry state.Entry, now int64) (p command.Planned, ok bool) {
+	if ms, has := entry.FieldDeadline(); !has || ms > now {
+		return p, false
+	}
+	h := entry.Fields(0) // the seed is for finding fields by name
+	return hdel(sh, entry.Key(), h.Due(now, fieldBatch)), true
+}
+
+// hdel plans the removal of expired fields; it owns its arguments.
+func hdel(sh *shard, key []byte, names [][]byte) command.Planned {
+	e := effect.Effect{Op: effect.HDel, Args: append([][]byte{key}, names...)}
+	return command.Planned{Shard: sh.id, Effect: copyEffect(&e), Expired: true}
 }
 
 func (x *expirer) close() {

@@ -104,7 +104,7 @@ func (e *Engine) expireKeys(c *command.Ctx, mask uint64, t *Ticket) error {
 	return nil
 }
 
-// expireKey removes key if it is due. REQUIRES: its shard's lock is held.
+// expireKey removes key if it is due, or due fields of a hash. REQUIRES: its shard's lock is held.
 func (e *Engine) expireKey(key []byte, now int64, t *Ticket) error {
 	i := e.shardOf(key)
 	sh := e.shards[i]
@@ -113,7 +113,7 @@ func (e *Engine) expireKey(key []byte, now int64, t *Ticket) error {
 		return nil
 	}
 	if ms, has := entry.Deadline(); !has || ms > now {
-		return nil
+		return e.expireFieldsOf(sh, entry, now, t)
 	}
 	planned := [1]command.Planned{{
 		Shard:  i,
