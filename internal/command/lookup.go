@@ -11,7 +11,7 @@ var families = [][]*Command{
 	stringCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands,
 	hashCommands, hashFieldCommands,
-	zsetCommands, zsetRangeCommands,
+	setCommands, zsetCommands, zsetRangeCommands,
 }
 
 // table is the finished command table.

@@ -181,10 +181,10 @@ func readSteps(t *testing.T, path string) []step {
 	return steps
 }
 
-// sortReply orders the elements of arrays, nested ones too.
+// sortReply orders the elements of arrays and sets, nested ones too.
 func sortReply(s string) string {
 	head, rest, _ := strings.Cut(s, "\r\n")
-	if s[0] != '*' {
+	if s[0] != '*' && s[0] != '~' {
 		return s
 	}
 	var parts []string
