@@ -14,9 +14,12 @@ const (
 )
 
 // Rebuild calls f with the effects that rebuild the keyspace on an empty one, key by key in key
-// order, until f returns false; last marks the last effect of a key. The effect is valid until f
+// order, after the libraries of functions, until f returns false; last marks the last effect of a key. The effect is valid until f
 // returns.
 func (v *View) Rebuild(f func(e *effect.Effect, last bool) bool) {
+	if !v.libs.RebuildLibraries(func(e *effect.Effect) bool { return f(e, true) }) {
+		return
+	}
 	a := v.ord.a
 	v.ord.ascend(nil, func(r arena.Ref) bool { return rebuild(a, r, f) })
 }

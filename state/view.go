@@ -12,12 +12,13 @@ type View struct {
 	ord   order
 	n     int
 	epoch uint64
+	libs  *Libraries
 }
 
 // View freezes the keyspace as it is now, in constant time. Close it when done: what it shows keeps its
 // memory until then. REQUIRES: no bulk load.
 func (ks *Keyspace) View() *View {
-	return &View{ord: ks.ord.frozen(), n: ks.Len(), epoch: ks.a.Pin()}
+	return &View{ord: ks.ord.frozen(), n: ks.Len(), epoch: ks.a.Pin(), libs: ks.libs}
 }
 
 // Close ends the view. REQUIRES: the keyspace's lock, and nobody reading. Closing twice is allowed.

@@ -52,8 +52,8 @@ type Ctx struct {
 	// a shard: they count for FEED.TAIL. nil outside.
 	Pending func(shard int) uint64
 
-	// Nested, inside a group, runs row Cmd with Args as a part of the group, on behalf of a script,
-	// and appends the reply to W; local runs rows without a planner. nil outside.
+	// Nested, inside a group, runs row Cmd with Args as a part of the group and appends the reply to W;
+	// local runs rows without a planner. The effects are a script's unless local is nil. nil outside.
 	Nested func(c *Ctx, local func(*Ctx) error) error
 
 	planned []Planned

@@ -80,8 +80,11 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 			to = 1 << p.Shard
 		}
 		why := cause
-		if p.Expired {
+		switch {
+		case p.Expired:
 			why = log.ByExpiry
+		case p.Script:
+			why = log.ByScript
 		}
 		for m := to; m != 0; m &= m - 1 {
 			e.shards[lowest(m)].apply(&p.Effect, why, fold)

@@ -58,9 +58,9 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 func (e *Engine) inGroup(c *command.Ctx, t *Ticket, fn func(g *group) error) error {
 	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t}
 	done := false
-	c.Pending = g.pending
+	c.Pending, c.Nested = g.pending, g.nested
 	defer func() {
-		c.Pending = nil
+		c.Pending, c.Nested = nil, nil
 		if !done {
 			g.rollback()
 		}
@@ -91,6 +91,7 @@ type group struct {
 	now     int64
 	cause   log.FrameCause
 	ticket  *Ticket
+	script  bool // a script calls the commands
 	planned []command.Planned // own copies of the arguments
 	undo    []command.Planned
 }
@@ -151,7 +152,10 @@ func (g *group) expire(c *command.Ctx) {
 // fold copies an effect into the group, keeps the pre-images of its keys and folds it.
 func (g *group) fold(p *command.Planned) {
 	sh := g.e.shards[p.Shard]
-	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired}
+	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired, Script: g.script}
+	if own.Effect.Op == effect.Function {
+		g.keepLibraries(sh)
+	}
 	own.Effect.EachKey(func(key []byte) { g.keep(sh, key) })
 	if err := sh.fold(&own.Effect); err != nil {
 		crash(err)

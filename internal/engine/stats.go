@@ -26,15 +26,24 @@ type ShardStats struct {
 }
 
 // Stats returns a picture of the engine. It takes each shard's lock for a moment.
-func (e *Engine) Stats() Stats {
+func (e *Engine) Stats() Stats { return e.stats(false) }
+
+// StatsInside is Stats for a command inside a group. REQUIRES: the group holds the locks of all shards.
+func (e *Engine) StatsInside() Stats { return e.stats(true) }
+
+func (e *Engine) stats(locked bool) Stats {
 	s := Stats{Policy: e.Policy(), Err: e.brokenErr(), Save: e.SaveStatus()}
 	for _, sh := range e.shards {
-		sh.mu.Lock()
+		if !locked {
+			sh.mu.Lock()
+		}
 		x := ShardStats{Keys: sh.ks.Len(), Expires: sh.ks.LenWithDeadline(), Cursor: sh.log.Tail()}
 		s.Expired += sh.expired
 		s.Dirty += sh.dirty
 		s.UsedBytes += sh.ks.UsedBytes()
-		sh.mu.Unlock()
+		if !locked {
+			sh.mu.Unlock()
+		}
 		x.Base, x.Written, x.Durable, x.Visible = sh.log.Base(), sh.log.Written(), sh.log.Durable(), sh.log.Visible()
 		x.Retained, x.OldestMS = sh.log.Retained()
 		s.Keys += x.Keys
