@@ -108,6 +108,20 @@ func TestParkResume(t *testing.T) {
 	})
 }
 
+// TestManyWakeUps wakes a sleeping loop from outside more often than a byte can count.
+func TestManyWakeUps(t *testing.T) {
+	onBoth(t, Config{}, func(t *testing.T, s *testServer) {
+		c := s.dial(t)
+		c.send("PARK a\r\n")
+		p := s.h.take(t, "a")
+		for range 1000 {
+			time.Sleep(50 * time.Microsecond) // the loop goes to sleep
+			p.Post(func() { p.W.Simple("x") })
+			c.want("+x\r\n")
+		}
+	})
+}
+
 func TestHoldRelease(t *testing.T) {
 	onBoth(t, Config{}, func(t *testing.T, s *testServer) {
 		c, other := s.dial(t), s.dial(t)

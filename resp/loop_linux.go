@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"encoding/binary"
 	"io"
 	"runtime"
 	"sync/atomic"
@@ -62,10 +63,14 @@ func newLoop(s *Server) (*loop, error) {
 	return l, nil
 }
 
+// wakeUp adds one to the eventfd. Its counter is never read (the edge of a change is enough), so
+// it must not be able to fill up.
+var wakeUp = binary.NativeEndian.AppendUint64(nil, 1)
+
 // wake is called with the mailbox locked, by any goroutine.
 func (l *loop) wake() {
 	if l.sleeping.CompareAndSwap(true, false) {
-		unix.Write(l.wakeFD, []byte{7: 1})
+		unix.Write(l.wakeFD, wakeUp)
 	}
 }
 
