@@ -86,8 +86,10 @@ func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
 	if err != nil {
 		policy = log.Always // not reached: the table has the same words
 	}
+	limits := server.Limits(cfg)
 	return engine.Options{
 		Logger: logger,
+		Limits: &limits,
 		Log: log.Options{
 			FS: vfs.OS(), Dir: filepath.ToSlash(cfg.Dir), Shards: cfg.ShardCount(),
 			SegmentBytes: cfg.LogSegmentSize, Window: cfg.FeedBufferSize,

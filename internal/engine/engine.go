@@ -21,6 +21,8 @@ type Options struct {
 	Log log.Options
 	// Now is the clock in unix ms; nil means the system's.
 	Now func() int64
+	// Limits are the bounds for OBJECT ENCODING; nil means Redis's defaults.
+	Limits *state.Limits
 	// Logger takes what operators should know; nil discards it.
 	Logger *slog.Logger
 }
@@ -38,6 +40,7 @@ type Engine struct {
 	txns      txns
 	policy    atomic.Int32
 	maxBulk   atomic.Int64
+	limits    atomic.Pointer[state.Limits]
 
 	broken   atomic.Pointer[error] // first failure of any log: no more writes
 	repaired chan struct{}         // closed when the keyspaces are as the log is, after that
@@ -99,6 +102,10 @@ func (e *Engine) start(rep *Report) error {
 		return fmt.Errorf("engine: the directory has %d shards: this version serves at most %d", n, MaxShards)
 	}
 	e.policy.Store(int32(e.opt.Log.Policy))
+	if limits := state.DefaultLimits(); e.opt.Limits == nil {
+		e.opt.Limits = &limits
+	}
+	e.limits.Store(e.opt.Limits)
 	e.txns.e = e
 	e.txns.last.Store(e.dir.LastTxn())
 	e.txns.settled.Store(e.dir.LastTxn())
@@ -157,6 +164,16 @@ func (e *Engine) SetPolicy(p log.Policy) {
 // SetMaxBulk sets the longest string in bytes that a command may build (proto-max-bulk-len); 0
 // means the most there can be.
 func (e *Engine) SetMaxBulk(n int64) { e.maxBulk.Store(n) }
+
+// SetLimits sets the bounds for OBJECT ENCODING: what is written from now on counts against them.
+func (e *Engine) SetLimits(l state.Limits) {
+	e.lock(e.all())
+	defer e.unlock(e.all())
+	e.limits.Store(&l)
+	for _, sh := range e.shards {
+		sh.ks.Limits = l
+	}
+}
 
 // SetActiveExpire switches deletion at the deadline off and on (DEBUG SET-ACTIVE-EXPIRE); keys
 // past their deadline are hidden, and deleted when touched, all the same.

@@ -69,7 +69,9 @@ func configSet(s *session, args [][]byte) {
 
 // apply puts values that have an effect into force. The error is CONFIG SET's reply.
 func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
+	limits := false
 	for _, k := range keys {
+		limits = limits || limitKeys[k.Name]
 		switch k.Name {
 		case "appendfsync":
 			p, err := log.ParsePolicy(cfg.AppendFsync)
@@ -100,6 +102,9 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 				v.Set(SlogLevel(cfg.LogLevel))
 			}
 		}
+	}
+	if limits {
+		srv.eng.SetLimits(Limits(cfg))
 	}
 	return nil
 }
