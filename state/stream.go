@@ -9,9 +9,9 @@ import (
 // A stream always has a head, also an empty one: a stream may have no entries.
 //
 //	head = entries, last ID, greatest deleted ID, entries ever added, root of the tree of chunks, last chunk,
-//	       root of the tree of groups, groups
+//	       root of the tree of groups, groups, greatest ID in the chunks
 //
-// Chunks are keyed by the ms of their first IDs, groups (stream_group.go) by the first bytes of their names.
+// The last of these is that of an entry which XDEL may have removed; it is 0-0 without chunks. Chunks are keyed by the ms of their first IDs, groups (stream_group.go) by the first bytes of their names.
 const (
 	streamLen = iota
 	streamLastMs
@@ -23,6 +23,8 @@ const (
 	streamTail
 	streamGroups
 	streamGroupCount
+	streamTopMs
+	streamTopSeq
 	streamHeadWords
 )
 

@@ -15,6 +15,7 @@ func (ks *Keyspace) createStream(h uint64, key []byte) arena.Ref {
 }
 
 // foldXAdd folds XADD key id field value...: an entry that is not greater than the last ID is already there.
+// So is one that is not greater than what the chunks had: an older XSETID is being applied again.
 func (ks *Keyspace) foldXAdd(e *effect.Effect) (c Change, err error) {
 	key, fields := e.Args[0], e.Args[2:]
 	id, ok := parseID(e.Args[1])
@@ -42,9 +43,12 @@ func (ks *Keyspace) foldXAdd(e *effect.Effect) (c Change, err error) {
 		return c, nil
 	}
 	_, w := ks.headForWrite(h, r, TypeStream)
-	ks.addEntry(w, id, fields)
+	if top := (StreamID{w[streamTopMs], w[streamTopSeq]}); top.Less(id) {
+		ks.addEntry(w, id, fields)
+		w[streamTopMs], w[streamTopSeq] = id.Ms, id.Seq
+		w[streamLen]++
+	}
 	w[streamLastMs], w[streamLastSeq] = id.Ms, id.Seq
-	w[streamLen]++
 	w[streamAdded]++
 	return c, nil
 }
@@ -144,9 +148,12 @@ func (ks *Keyspace) dropChunk(w []uint64, t *tree, c *treeCursor) {
 		last, _, _, _ := end.item()
 		w[streamTail] = uint64(last)
 	}
+	if t.root == 0 {
+		w[streamTopMs], w[streamTopSeq] = 0, 0
+	}
 }
 
-// foldXDel folds XDEL key id...
+// foldXDel folds XDEL key id... The greatest deleted ID grows also where the entry has gone already.
 func (ks *Keyspace) foldXDel(e *effect.Effect) (c Change, err error) {
 	for _, text := range e.Args[1:] {
 		if _, ok := parseID(text); !ok {
@@ -164,39 +171,37 @@ func (ks *Keyspace) foldXDel(e *effect.Effect) (c Change, err error) {
 	t := ks.treeAt(w[streamChunks])
 	for _, text := range e.Args[1:] {
 		id, _ := parseID(text)
-		if ks.deleteEntry(w, &t, id) && w[streamDeletedMs] <= id.Ms {
-			if last := (StreamID{w[streamDeletedMs], w[streamDeletedSeq]}); last.Less(id) {
-				w[streamDeletedMs], w[streamDeletedSeq] = id.Ms, id.Seq
-			}
+		ks.deleteEntry(w, &t, id)
+		if last := (StreamID{w[streamDeletedMs], w[streamDeletedSeq]}); last.Less(id) {
+			w[streamDeletedMs], w[streamDeletedSeq] = id.Ms, id.Seq
 		}
 	}
 	w[streamChunks] = uint64(t.root)
 	return c, nil
 }
 
-// deleteEntry marks an entry deleted; false if there is none.
-func (ks *Keyspace) deleteEntry(w []uint64, t *tree, id StreamID) bool {
+// deleteEntry marks an entry deleted, if there is one.
+func (ks *Keyspace) deleteEntry(w []uint64, t *tree, id StreamID) {
 	c := seekChunk(t, id)
 	r, _, _, ok := c.item()
 	if !ok {
-		return false
+		return
 	}
 	e, ok := chunkAt(ks.a, r).find(id)
 	if !ok {
-		return false
+		return
 	}
 	w[streamLen]--
 	_, b := ks.ownChunk(w, &c)
 	if b.live() == 1 {
 		ks.dropChunk(w, t, &c)
-		return true
+		return
 	}
 	b[e.at] |= entryDeleted
 	b.setLive(b.live() - 1)
 	if e.at == b.first() {
 		b.settleFirst(e.at, b.before())
 	}
-	return true
 }
 
 // foldXTrim folds XTRIM key MINID = id, which removes what is before id, and XTRIM key MAXLEN = 0.
@@ -285,10 +290,6 @@ func (ks *Keyspace) foldXSetID(e *effect.Effect) (c Change, err error) {
 	}
 	if r == 0 {
 		return c, nil
-	}
-	s := streamValue(valueAt(ks.a, r))
-	if last.Less(s.TopID()) {
-		return c, fail(e, "the last ID is before an entry")
 	}
 	_, w := ks.headForWrite(h, r, TypeStream)
 	w[streamLastMs], w[streamLastSeq], w[streamAdded] = last.Ms, last.Seq, uint64(added)

@@ -67,8 +67,14 @@ func (x *streamRebuild) entries(s Stream) bool {
 		if id.IsZero() {
 			id.Seq = 1
 		}
+		how, arg := []byte("MINID"), []byte("0")
+		if next, ok := id.Next(); ok {
+			arg = x.t.id(next)
+		} else {
+			how = []byte("MAXLEN")
+		}
 		return x.do(effect.XAdd, x.key, x.t.id(id), []byte("x"), []byte("y")) &&
-			x.do(effect.XTrim, x.key, []byte("MAXLEN"), []byte("="), []byte("0"))
+			x.do(effect.XTrim, x.key, how, []byte("="), arg)
 	}
 	var it StreamIter
 	for it.Seek(s, StreamID{}, MaxStreamID, false); it.Next(); {
