@@ -11,7 +11,7 @@ var families = [][]*Command{
 	stringCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands,
 	hashCommands, hashFieldCommands,
-	setCommands, zsetCommands, zsetRangeCommands,
+	setCommands, zsetCommands, zsetRangeCommands, geoCommands,
 }
 
 // table is the finished command table.
