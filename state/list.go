@@ -29,10 +29,10 @@ const (
 	listPacked = 4080 // longest run of a packed list: it fits a chunk
 	listShrink = 1024 // a large list whose runs are together no longer than this is packed again
 
-	chunkHead = 8                     // bytes before the room of a chunk
-	chunkFull = 4096                  // bytes of a chunk's block, unless one element needs more
-	chunkRun  = chunkFull - chunkHead // longest run of more than one element
-	chunkLess = 512                   // bytes of the first block of a chunk at an end
+	listChunkHead = 8                             // bytes before the room of a chunk
+	listChunkFull = 4096                          // bytes of a chunk's block, unless one element needs more
+	listChunkRun  = listChunkFull - listChunkHead // longest run of more than one element
+	listChunkLess = 512                           // bytes of the first block of a chunk at an end
 )
 
 var listOps = kindOps{
@@ -107,7 +107,7 @@ func (l *List) Range(from, n int, backwards bool, f func(e []byte) bool) {
 		} else {
 			m = min(n, count-at)
 		}
-		if !walkRun(chunkBytes(l.v.a, ref), count, at, m, backwards, f) {
+		if !walkRun(listRunOf(l.v.a, ref), count, at, m, backwards, f) {
 			return
 		}
 		n -= m
@@ -219,19 +219,19 @@ func cutLast(b []byte) (e, before []byte) {
 	return b[end-n : end : end], b[:end-n-w]
 }
 
-// chunkSpan returns where the run of a chunk begins and ends in its block.
-func chunkSpan(a *arena.Arena, r arena.Ref) (start, end int) {
+// listSpan returns where the run of a chunk begins and ends in its block.
+func listSpan(a *arena.Arena, r arena.Ref) (start, end int) {
 	b := a.Tail(r)
 	return int(le.Uint32(b)), int(le.Uint32(b[4:]))
 }
 
-// chunkBytes returns the run of a chunk.
-func chunkBytes(a *arena.Arena, r arena.Ref) []byte {
-	start, end := chunkSpan(a, r)
+// listRunOf returns the run of a chunk.
+func listRunOf(a *arena.Arena, r arena.Ref) []byte {
+	start, end := listSpan(a, r)
 	return a.Bytes(r, end)[start:]
 }
 
-func setChunkSpan(a *arena.Arena, r arena.Ref, start, end int) {
+func setListSpan(a *arena.Arena, r arena.Ref, start, end int) {
 	b := a.Tail(r)
 	le.PutUint32(b, uint32(start))
 	le.PutUint32(b[4:], uint32(end))

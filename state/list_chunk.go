@@ -5,15 +5,15 @@ import "github.com/kevydb/kevy/internal/arena"
 // The functions of this file change the chunks of a large list. A chunk that an open view may see is
 // copied first.
 
-// newChunk makes a chunk in a block of size bytes whose run of n bytes lies at the block's beginning or end.
-func (ks *Keyspace) newChunk(size, n int, atEnd bool) arena.Ref {
-	size = max(size, n+chunkHead)
+// newListChunk makes a chunk in a block of size bytes whose run of n bytes lies at the block's beginning or end.
+func (ks *Keyspace) newListChunk(size, n int, atEnd bool) arena.Ref {
+	size = max(size, n+listChunkHead)
 	r := ks.newValue(size)
-	start := chunkHead
+	start := listChunkHead
 	if atEnd {
 		start = ks.a.Capacity(r) - n
 	}
-	setChunkSpan(ks.a, r, start, start+n)
+	setListSpan(ks.a, r, start, start+n)
 	return r
 }
 
@@ -44,17 +44,17 @@ func (f *listFold) pushChunk(elements [][]byte, front bool) (n int) {
 		if ok && !front {
 			c.next()
 		}
-		first := chunkLess
-		if f.w[listBytes] > 8*chunkFull {
-			first = chunkFull
+		first := listChunkLess
+		if f.w[listBytes] > 8*listChunkFull {
+			first = listChunkFull
 		}
-		ref, weight = ks.newChunk(max(first, size+chunkHead), 0, front), 0
+		ref = ks.newListChunk(max(first, size+listChunkHead), 0, front)
 	}
 	n = f.fill(ref, elements, front)
 	if fresh {
 		c.insert(ref, uint64(n), 0)
 	} else {
-		c.replace(ref, weight+uint64(n), 0)
+		c.reweigh(int64(n))
 	}
 	f.w[listCount] += uint64(n)
 	return n
@@ -63,40 +63,40 @@ func (f *listFold) pushChunk(elements [][]byte, front bool) (n int) {
 // roomFor returns the chunk, or its copy in a larger block, if it takes size more bytes at one end; else 0.
 func (f *listFold) roomFor(ref arena.Ref, size int, front bool) arena.Ref {
 	ks := f.ks
-	start, end := chunkSpan(ks.a, ref)
+	start, end := listSpan(ks.a, ref)
 	room, used := ks.a.Capacity(ref)-end, end-start
 	if front {
-		room = start - chunkHead
+		room = start - listChunkHead
 	}
 	shared := ks.a.Shared(ref)
-	if used+size > chunkRun {
+	if used+size > listChunkRun {
 		return 0
 	}
 	if room >= size && !shared {
 		return ref
 	}
-	if room < size && used+size > chunkRun/2 && ks.a.Capacity(ref) >= chunkFull {
+	if room < size && used+size > listChunkRun/2 && ks.a.Capacity(ref) >= listChunkFull {
 		return 0 // copying it for so little room would be done again and again
 	}
-	n := ks.newChunk(min(max(2*(used+size), chunkLess), chunkFull), used, front)
-	copy(chunkBytes(ks.a, n), chunkBytes(ks.a, ref))
+	n := ks.newListChunk(min(max(2*(used+size), listChunkLess), listChunkFull), used, front)
+	copy(listRunOf(ks.a, n), listRunOf(ks.a, ref))
 	return n
 }
 
 // fill writes elements to one end of a chunk while there is room, and returns how many.
 func (f *listFold) fill(ref arena.Ref, elements [][]byte, front bool) (n int) {
 	a := f.ks.a
-	start, end := chunkSpan(a, ref)
+	start, end := listSpan(a, ref)
 	limit := a.Capacity(ref)
 	block := a.Bytes(ref, limit)
 	used := end - start
 	for _, x := range elements {
 		size := runSize(len(x))
-		if n > 0 && used+size > chunkRun {
+		if n > 0 && used+size > listChunkRun {
 			break
 		}
 		if front {
-			if start-size < chunkHead {
+			if start-size < listChunkHead {
 				break
 			}
 			start -= size
@@ -112,7 +112,7 @@ func (f *listFold) fill(ref arena.Ref, elements [][]byte, front bool) (n int) {
 		f.w[listBytes] += uint64(size)
 		n++
 	}
-	setChunkSpan(a, ref, start, end)
+	setListSpan(a, ref, start, end)
 	return n
 }
 
@@ -122,13 +122,13 @@ func (f *listFold) cutFront(n int) {
 		c := f.t.begin()
 		ref, weight, _, _ := c.item()
 		count := int(weight)
-		start, end := chunkSpan(f.ks.a, ref)
+		start, end := listSpan(f.ks.a, ref)
 		if n >= count {
 			f.dropChunk(&c, ref, count, end-start)
 			n -= count
 			continue
 		}
-		at := start + seekRun(chunkBytes(f.ks.a, ref), count, n)
+		at := start + seekRun(listRunOf(f.ks.a, ref), count, n)
 		f.narrow(&c, ref, count-n, at, end)
 		f.lose(n, at-start)
 		return
@@ -142,13 +142,13 @@ func (f *listFold) cutBack(n int) {
 		c.prev()
 		ref, weight, _, _ := c.item()
 		count := int(weight)
-		start, end := chunkSpan(f.ks.a, ref)
+		start, end := listSpan(f.ks.a, ref)
 		if n >= count {
 			f.dropChunk(&c, ref, count, end-start)
 			n -= count
 			continue
 		}
-		at := start + seekRun(chunkBytes(f.ks.a, ref), count, count-n)
+		at := start + seekRun(listRunOf(f.ks.a, ref), count, count-n)
 		f.narrow(&c, ref, count-n, start, at)
 		f.lose(n, end-at)
 		return
@@ -171,12 +171,13 @@ func (f *listFold) dropChunk(c *treeCursor, ref arena.Ref, count, size int) {
 func (f *listFold) narrow(c *treeCursor, ref arena.Ref, count, start, end int) {
 	ks := f.ks
 	if !ks.a.Shared(ref) {
-		setChunkSpan(ks.a, ref, start, end)
-		c.replace(ref, uint64(count), 0)
+		setListSpan(ks.a, ref, start, end)
+		_, weight, _, _ := c.item()
+		c.reweigh(int64(count) - int64(weight))
 		return
 	}
-	n := ks.newChunk(0, end-start, false)
-	copy(chunkBytes(ks.a, n), ks.a.Bytes(ref, end)[start:])
+	n := ks.newListChunk(0, end-start, false)
+	copy(listRunOf(ks.a, n), ks.a.Bytes(ref, end)[start:])
 	c.replace(n, uint64(count), 0)
 	ks.freeValue(ref)
 }
@@ -192,7 +193,7 @@ func (f *listFold) spliceChunk(i, n int, x []byte) {
 	c, rest := f.t.seekWeight(at)
 	ref, weight, _, _ := c.item()
 	k := int(rest) + i - int(at)
-	run := chunkBytes(ks.a, ref)
+	run := listRunOf(ks.a, ref)
 	from := seekRun(run, int(weight), k)
 	to := from
 	if n > 0 {
@@ -203,11 +204,11 @@ func (f *listFold) spliceChunk(i, n int, x []byte) {
 	f.w[listBytes] += uint64(size)
 	f.w[listBytes] -= uint64(to - from)
 	count, total := int(weight)+1-n, len(run)-(to-from)+size
-	if start, _ := chunkSpan(ks.a, ref); total <= ks.a.Capacity(ref)-start && !ks.a.Shared(ref) && (total <= chunkRun || count == 1) {
+	if start, _ := listSpan(ks.a, ref); total <= ks.a.Capacity(ref)-start && !ks.a.Shared(ref) && (total <= listChunkRun || count == 1) {
 		b := ks.a.Bytes(ref, start+max(total, len(run)))[start:]
 		copy(b[from+size:], b[to:len(run)])
 		appendElement(b[from:from], x)
-		setChunkSpan(ks.a, ref, start, start+total)
+		setListSpan(ks.a, ref, start, start+total)
 		c.replace(ref, uint64(count), 0)
 		return
 	}
@@ -222,10 +223,10 @@ func (f *listFold) spliceChunk(i, n int, x []byte) {
 // chunk, or in several if it is too long. REQUIRES: count > 0.
 func (f *listFold) store(c *treeCursor, old arena.Ref, count int, run []byte) {
 	ks := f.ks
-	target := chunkRun
-	if len(run) > chunkRun {
+	target := listChunkRun
+	if len(run) > listChunkRun {
 		target = max(len(run)/2, 1)
-		target = min(target+target/8, chunkRun)
+		target = min(target+target/8, listChunkRun)
 	}
 	first := true
 	for len(run) > 0 {
@@ -238,8 +239,8 @@ func (f *listFold) store(c *treeCursor, old arena.Ref, count int, run []byte) {
 			n++
 			m += size
 		}
-		r := ks.newChunk(0, m, false)
-		copy(chunkBytes(ks.a, r), run[:m])
+		r := ks.newListChunk(0, m, false)
+		copy(listRunOf(ks.a, r), run[:m])
 		if first {
 			c.replace(r, uint64(n), 0)
 			ks.freeValue(old)
@@ -263,7 +264,7 @@ func (f *listFold) removeEqual(x []byte, left int64, back bool) {
 		}
 		c, _ := f.t.seekWeight(at)
 		ref, weight, _, _ := c.item()
-		run := chunkBytes(ks.a, ref)
+		run := listRunOf(ks.a, ref)
 		out, removed := withoutElements(ks.scratch[:0], run, x, left, back)
 		ks.scratch = out[:0]
 		pos += weight - uint64(removed)
@@ -283,12 +284,25 @@ func (f *listFold) removeEqual(x []byte, left int64, back bool) {
 // rewriteChunk puts a shorter run in the place of the chunk's.
 func (f *listFold) rewriteChunk(c *treeCursor, ref arena.Ref, count int, run []byte) {
 	ks := f.ks
-	start, _ := chunkSpan(ks.a, ref)
+	start, _ := listSpan(ks.a, ref)
 	if ks.a.Shared(ref) || len(run) < ks.a.Capacity(ref)/2 {
 		f.store(c, ref, count, run)
 		return
 	}
 	copy(ks.a.Bytes(ref, start+len(run))[start:], run)
-	setChunkSpan(ks.a, ref, start, start+len(run))
+	setListSpan(ks.a, ref, start, start+len(run))
 	c.replace(ref, uint64(count), 0)
+}
+
+// reweigh adds delta to the weight of the item behind the cursor.
+func (c *treeCursor) reweigh(delta int64) {
+	c.settle()
+	c.own()
+	t := c.t
+	w := c.leaf()
+	w[1+c.pos[c.depth-1]*t.stride(w)] += uint64(delta) << weightShift
+	for d := c.depth - 2; d >= 0; d-- {
+		w = t.words(c.node[d])
+		w[2+c.pos[d]*t.stride(w)] += uint64(delta)
+	}
 }

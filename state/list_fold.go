@@ -72,7 +72,7 @@ func (f *listFold) close() (c Change) {
 		flat := append(f.ks.scratch[:0], 0, 0)
 		le.PutUint16(flat, uint16(f.w[listCount]))
 		f.t.each(func(r arena.Ref, _, _ uint64) bool {
-			flat = append(flat, chunkBytes(f.ks.a, r)...)
+			flat = append(flat, listRunOf(f.ks.a, r)...)
 			return true
 		})
 		f.ks.scratch = flat[:0]
@@ -88,8 +88,8 @@ func (f *listFold) grow(l *List) {
 	ks := f.ks
 	var chunk arena.Ref
 	if l.n > 0 {
-		chunk = ks.newChunk(chunkFull, len(l.run), false)
-		copy(chunkBytes(ks.a, chunk), l.run)
+		chunk = ks.newListChunk(listChunkFull, len(l.run), false)
+		copy(listRunOf(ks.a, chunk), l.run)
 	}
 	head, w := ks.newHead(TypeList)
 	w[listCount], w[listBytes] = uint64(l.n), uint64(len(l.run))

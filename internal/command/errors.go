@@ -27,6 +27,7 @@ const (
 	msgLCSMemory    = "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
 	msgTimeoutNeg   = "ERR timeout is negative"
 	msgTimeoutRange = "ERR timeout is out of range"
+	msgTimeoutFloat = "ERR timeout is not a float or out of range"
 	msgTimeoutInt   = "ERR timeout is not an integer or out of range"
 
 	msgFreqNotLFU = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +

@@ -8,7 +8,7 @@ import (
 
 // families are the groups of rows, in the order of their IDs.
 var families = [][]*Command{
-	stringCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
+	stringCommands, listCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands,
 	hashCommands, hashFieldCommands,
 	setCommands, zsetCommands, zsetRangeCommands, geoCommands,
