@@ -98,7 +98,7 @@ func (s *Store) step(line string) {
 		if _, err := fmt.Sscan(ms, &d); err != nil {
 			s.T.Fatal(err)
 		}
-		s.Clock.MS += d
+		s.Clock.Advance(d)
 		return
 	}
 	s.Do(line)

@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -12,11 +13,15 @@ import (
 	"github.com/kevydb/kevy/resp"
 )
 
-// Clock is a clock that only moves when told to.
+// Clock is a clock that only moves when told to. The engine reads it from other goroutines: after
+// it has been given away, MS is changed by Advance only.
 type Clock struct{ MS int64 }
 
 // Now returns unix ms.
-func (c *Clock) Now() int64 { return c.MS }
+func (c *Clock) Now() int64 { return atomic.LoadInt64(&c.MS) }
+
+// Advance moves the clock on.
+func (c *Clock) Advance(ms int64) { atomic.AddInt64(&c.MS, ms) }
 
 // Store is an engine under test.
 type Store struct {
