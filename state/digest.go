@@ -44,6 +44,9 @@ func digestOf(o *order, prefix []byte, now int64) (keys int, digest uint64) {
 	return keys, digest
 }
 
+// Digest returns a hash of the entry's type and value: not of its key, its deadline or how it is stored.
+func (e Entry) Digest() uint64 { return digestRecord(nil, valueAt(e.a, e.ref), NoDeadline) }
+
 func digestRecord(key []byte, value value, deadline int64) uint64 {
 	k := xxh3.Hash128Seed(key, keySeed)
 	var v xxh3.Uint128

@@ -103,8 +103,13 @@ func planMemoryUsage(c *Ctx) {
 			return
 		}
 	}
-	if e, ok := object(c); ok {
+	e, ok := object(c)
+	switch {
+	case !ok:
+	case e.Type() == state.TypeString:
 		c.W.Int(int64(recordOverhead + len(e.Key()) + len(e.Value())))
+	default:
+		c.W.Int(int64(recordOverhead + c.Shards[c.ShardOf(c.Args[2])].Size(e)))
 	}
 }
 

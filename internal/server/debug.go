@@ -227,7 +227,7 @@ func (srv *Server) valueDigest(key []byte) string {
 		_, expires := e.Deadline()
 		h := sha1.New() //nolint:gosec // compared with itself only
 		fmt.Fprintf(h, "%d %v ", e.Type(), expires)
-		h.Write(e.Value())
+		fmt.Fprintf(h, "%016x", e.Digest())
 		digest = hex.EncodeToString(h.Sum(nil))
 	}
 	c.Cmd, c.Args, c.W, c.NoTouch = &row, [][]byte{nil, key}, &resp.Writer{}, true
