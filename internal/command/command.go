@@ -98,6 +98,7 @@ type KeySpec struct {
 	Notes      string
 	Keyword    string // begin_search keyword instead of index
 	StartFrom  int
+	Unknown    bool // shown as unknown; Keyword tells GETKEYSANDFLAGS the key behind it
 }
 
 // Arg is one argument in COMMAND DOCS.

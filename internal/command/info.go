@@ -93,6 +93,17 @@ func writeKeySpec(w *resp.Writer, s *KeySpec) {
 	}
 	w.BulkString("flags")
 	writeSet(w, "", s.Flags)
+	if s.Unknown {
+		for _, part := range [2]string{"begin_search", "find_keys"} {
+			w.BulkString(part)
+			w.Map(2)
+			w.BulkString("type")
+			w.BulkString("unknown")
+			w.BulkString("spec")
+			w.Map(0)
+		}
+		return
+	}
 	w.BulkString("begin_search")
 	w.Map(2)
 	w.BulkString("type")

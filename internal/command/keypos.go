@@ -44,6 +44,9 @@ func (c *Command) keyFlags(args [][]byte, pos int) []string {
 // covers reports whether the key at position pos of a request is one that the specification tells of.
 func (s *KeySpec) covers(args [][]byte, pos int) bool {
 	begin := s.BeginIndex
+	if s.Unknown && s.Keyword == "" {
+		return false
+	}
 	if s.Keyword != "" {
 		lower := string(bytes.ToLower([]byte(s.Keyword)))
 		for begin = s.StartFrom; begin < len(args) && !isWord(args[begin], lower); begin++ {

@@ -89,15 +89,9 @@ func storeMembers(c *Ctx, op func(*Ctx, [][]byte) (setResult, bool)) {
 	if !ok {
 		return
 	}
-	p := setPieces{c: c, key: dst, op: effect.SAdd, drop: true}
+	p := storePieces{c: c, key: dst, op: effect.SAdd, drop: true}
 	each(func(m []byte) bool { p.add(m); return true })
-	p.end()
-	if p.total == 0 {
-		if _, there := c.Peek(dst); there {
-			c.Emit(effect.Del, dst)
-		}
-	}
-	c.W.Int(int64(p.total))
+	p.finish()
 }
 
 // planSInterCard plans SINTERCARD numkeys key [key ...] [LIMIT n].
@@ -133,24 +127,24 @@ func planSInterCard(c *Ctx) {
 	}
 }
 
-// setPieceMembers is the most members of one effect of a large result.
-const setPieceMembers = 512
+// pieceMembers is the most members of one effect of a large result.
+const pieceMembers = 512
 
-// setPieces plans effects on a set, of bounded size each. It copies the members: they may lie in a buffer, or in
-// a record that an effect before theirs changes.
-type setPieces struct {
+// storePieces plans effects on a collection, of bounded size each. It copies the members: they may lie in a
+// buffer, or in a record that an effect before theirs changes.
+type storePieces struct {
 	c     *Ctx
 	key   []byte
 	op    effect.Op
-	drop  bool // the key is removed first, if there is anything to add
+	drop  bool // the key becomes what is added: what it was goes first
 	n     int  // members of the effect begun last
 	size  int  // bytes of them
 	total int
-	chunk []byte
+	keeper
 }
 
-func (p *setPieces) add(m []byte) {
-	if p.n == setPieceMembers || p.size > 1<<20 {
+func (p *storePieces) add(m []byte) {
+	if p.n == pieceMembers || p.size > 1<<20 {
 		p.end()
 	}
 	if p.n == 0 {
@@ -161,23 +155,41 @@ func (p *setPieces) add(m []byte) {
 		p.c.addArg(p.key)
 		p.size = 0
 	}
-	if cap(p.chunk)-len(p.chunk) < len(m) {
-		p.chunk = make([]byte, 0, max(len(m), min(2*cap(p.chunk), 1<<20), 256))
-	}
-	at := len(p.chunk)
-	p.chunk = append(p.chunk, m...)
-	p.c.addArg(p.chunk[at:len(p.chunk):len(p.chunk)])
+	p.c.addArg(p.copy(m))
 	p.n++
 	p.size += len(m)
 	p.total++
 }
 
 // end plans what has been added.
-func (p *setPieces) end() {
+func (p *storePieces) end() {
 	if p.n > 0 {
 		p.c.emitOpen(p.c.ShardOf(p.key), p.op)
 		p.n = 0
 	}
+}
+
+// finish ends a store: without members the key goes away. It replies their number.
+func (p *storePieces) finish() {
+	p.end()
+	if p.total == 0 {
+		if _, there := p.c.Peek(p.key); there {
+			p.c.Emit(effect.Del, p.key)
+		}
+	}
+	p.c.W.Int(int64(p.total))
+}
+
+// keeper copies strings that are needed until the command ends.
+type keeper struct{ chunk []byte }
+
+func (k *keeper) copy(m []byte) []byte {
+	if cap(k.chunk)-len(k.chunk) < len(m) {
+		k.chunk = make([]byte, 0, max(len(m), min(2*cap(k.chunk), 1<<20), 256))
+	}
+	at := len(k.chunk)
+	k.chunk = append(k.chunk, m...)
+	return k.chunk[at:len(k.chunk):len(k.chunk)]
 }
 
 // dropKey plans the removal of a key's record, if there is one, live or not.

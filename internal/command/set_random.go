@@ -57,7 +57,7 @@ func spopCount(c *Ctx) {
 		c.Emit(effect.Del, key)
 	default:
 		c.W.Set(int(count))
-		p := setPieces{c: c, key: key, op: effect.SRem}
+		p := storePieces{c: c, key: key, op: effect.SRem}
 		sampleSet(c.Rand, &s, int(count), func(m []byte) {
 			c.W.Bulk(m)
 			p.add(m)

@@ -33,6 +33,11 @@ var setExamples = map[string][][]string{
 	"sdiffstore": {
 		{"SADD a 1 2 x", "SADD b 2 y", "SDIFFSTORE c a b"}, {"SADD a 1 2 x", "SADD b 2 y", "SDIFFSTORE b a b"}, {"SADD a 1", "SDIFFSTORE a a a"},
 	},
+	"sort": {
+		{"SADD a 3 1 2", "SORT a"}, {"SADD a 3 1 2", "SORT a STORE b"}, {"SADD a 3 1 2", "SORT a DESC STORE a"}, {"SET b v", "SORT a STORE b"},
+		{"SADD a 3 1 2", "SET w2 x EX 100", "SORT a BY nosort GET w* GET # STORE w2"}, {"ZADD a 3 x 1 y", "SORT a ALPHA STORE d"},
+		{"SADD a 3 1 2", "SET b v PX 5", "tick 10", "SORT a STORE b"},
+	},
 	"rename": append(examples["rename"], []string{"SADD a 1 2 x", "EXPIRE a 100", "SADD b 9", "RENAME a b"}),
 	"copy":   append(examples["copy"], []string{"SADD a 1 2 x", "EXPIRE a 100", "SET b 9", "COPY a b REPLACE", "SADD b z"}),
 }
