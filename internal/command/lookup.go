@@ -11,7 +11,7 @@ var families = [][]*Command{
 	stringCommands, listCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands,
 	hashCommands, hashFieldCommands,
-	setCommands, sortCommands, zsetCommands, zsetRangeCommands, geoCommands,
+	setCommands, sortCommands, zsetCommands, zsetRangeCommands, zsetBlockingCommands, geoCommands,
 }
 
 // table is the finished command table.

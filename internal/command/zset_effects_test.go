@@ -1,6 +1,10 @@
 package command
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/kevydb/kevy/state"
+)
 
 func init() { effectCases = append(effectCases, zsetEffectCases...) }
 
@@ -109,5 +113,34 @@ func BenchmarkPlanZSet(b *testing.B) {
 				h.plan(args)
 			}
 		})
+	}
+}
+
+func init() { effectCases = append(effectCases, zsetBlockingCases...) }
+
+var zsetBlockingCases = []effectCase{
+	{"ZADD k 1 a 2 b", "BZPOPMIN x k 0", "ZREM k a", "*3\r\n$1\r\nk\r\n$1\r\na\r\n$1\r\n1\r\n"},
+	{"ZADD k 1 a 2 b", "BZPOPMAX k 1.5", "ZREM k b", "*3\r\n$1\r\nk\r\n$1\r\nb\r\n$1\r\n2\r\n"},
+	{"", "BZPOPMAX k 1.5", "", "*-1\r\n"},
+	{"SET x v;ZADD k 1 a", "BZPOPMAX x k 1", "", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"},
+	{"", "BZPOPMAX k -1", "", "-ERR timeout is negative\r\n"},
+	{"ZADD k 1 a 2 b", "BZMPOP 0 2 x k MIN COUNT 5", "ZREM k a b", ""},
+	{"", "BZMPOP 1 1 k MIN", "", "*-1\r\n"},
+	{"", "BZMPOP x 1 k MIN", "", "-ERR timeout is not a float or out of range\r\n"},
+	{"", "BZMPOP x 0 k MIN", "", "-ERR numkeys should be greater than 0\r\n"},
+}
+
+// TestZSetBlocking: a blocking command that finds nothing asks to wait, and answers nothing.
+func TestZSetBlocking(t *testing.T) {
+	h := newHarness(t, 1)
+	h.ctx.CanBlock = true
+	for _, request := range []string{"BZPOPMIN a b 2", "BZPOPMAX a b 2", "BZMPOP 2 2 a b MAX"} {
+		if reply := h.exec(fields(request)); reply != "" {
+			t.Errorf("%s: replies %q", request, reply)
+		}
+		w := h.ctx.Waits()
+		if w == nil || w.Kind != state.TypeZSet || len(w.Keys) != 2 || w.Deadline != h.ctx.Now+2000 {
+			t.Errorf("%s: waits for %+v", request, w)
+		}
 	}
 }

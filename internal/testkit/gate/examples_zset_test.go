@@ -26,4 +26,7 @@ var zsetExamples = map[string][][]string{
 	"geosearchstore":    {{"GEOADD a 1 2 x 1.1 2 y", "GEOSEARCHSTORE b a FROMMEMBER x BYRADIUS 100 km STOREDIST"}, {"ZADD b 1 x", "GEOSEARCHSTORE b a FROMLONLAT 1 2 BYBOX 1 1 m"}},
 	"georadius":         {{"GEOADD a 1 2 x 1.1 2 y", "GEORADIUS a 1 2 100 km STORE a"}, {"GEORADIUS a 1 2 100 km"}},
 	"georadiusbymember": {{"GEOADD a 1 2 x 1.1 2 y", "GEORADIUSBYMEMBER a x 100 km STOREDIST b"}},
+	"bzpopmin":          {{"ZADD a 1 x 2 y", "BZPOPMIN b a 0"}},
+	"bzpopmax":          {{"ZADD a 1 x 2 y", "BZPOPMAX b a 0"}},
+	"bzmpop":            {{"ZADD a 1 x 2 y", "BZMPOP 0 2 b a MAX COUNT 5"}},
 }
