@@ -2,7 +2,10 @@ package command
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -93,4 +96,77 @@ func sortPairs(s string) string {
 		return s
 	}
 	return sortReply("*" + s[1:])
+}
+
+// startOracle74 starts the redis-server of version 7.4 that REDIS74 names; the test is skipped without one.
+func startOracle74(t *testing.T) *oracle {
+	t.Helper()
+	path := os.Getenv("REDIS74")
+	if path == "" {
+		t.Skip("REDIS74 names no redis-server of version 7.4")
+	}
+	return startServer(t, path)
+}
+
+// TestOracleFields compares the deadlines of hash fields with Redis 7.4.
+func TestOracleFields(t *testing.T) {
+	o := startOracle74(t)
+	for _, proto := range []int{2, 3} {
+		o.run(t, words("HELLO", strconv.Itoa(proto)))
+		for _, shards := range []int{1, 3} {
+			runScript(t, o, "testdata/oracle74/hash_fields.txt", proto, shards)
+		}
+	}
+}
+
+// TestOracleRandomFields compares random sequences of them; deadlines are far away or in the past.
+func TestOracleRandomFields(t *testing.T) {
+	o := startOracle74(t)
+	shapes := map[string]string{"HSET": "kfv", "HDEL": "kf", "HEXPIREAT": "kdwF", "HPEXPIREAT": "kdwF", "HPERSIST": "kF",
+		"HEXPIRETIME": "kF", "HPEXPIRETIME": "kF", "HINCRBY": "kfi", "HGETALL": "k", "COPY": "kkr", "RENAME": "kk", "HLEN": "k",
+		"HSETNX": "kfv", "HMSET": "kfvfv"}
+	names := slices.Sorted(maps.Keys(shapes))
+	for seed := range 60 {
+		r := rand.New(rand.NewPCG(uint64(seed), 9))
+		pick := func(s ...string) string { return s[r.IntN(len(s))] }
+		h := newHarness(t, 1+seed%3)
+		o.run(t, words("FLUSHALL"))
+		var trail []string
+		for range 300 {
+			args := []string{pick(names...)}
+			for _, letter := range shapes[args[0]] {
+				switch letter {
+				case 'k':
+					args = append(args, pick("h", "i"))
+				case 'f':
+					args = append(args, pick(hashNames[:8]...))
+				case 'v':
+					args = append(args, pick("1", "2", "text"))
+				case 'i':
+					args = append(args, pick("1", "-5"))
+				case 'd':
+					args = append(args, pick("1", "0", "4000000000", "4000000001", "5000000000", "4000000000500", "-1", "x"))
+				case 'w':
+					if w := pick("", "NX", "XX", "GT", "LT"); w != "" {
+						args = append(args, w)
+					}
+				case 'r':
+					args = append(args, "REPLACE")
+				case 'F':
+					n := 1 + r.IntN(4)
+					args = append(args, "FIELDS", strconv.Itoa(n))
+					for range n {
+						args = append(args, pick(hashNames[:8]...))
+					}
+				}
+			}
+			h.ctx.Now = time.Now().UnixMilli()
+			got, want := sortReply(h.exec(words(args...))), sortReply(o.run(t, words(args...)))
+			trail = append(trail, fmt.Sprintf("%q -> %s", args, h.did))
+			if got != want {
+				t.Fatalf("seed %d: %q\n got  %.600q\n want %.600q\n%s", seed, args, got, want,
+					strings.Join(trail[max(0, len(trail)-12):], "\n"))
+			}
+		}
+	}
 }

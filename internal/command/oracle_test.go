@@ -30,6 +30,16 @@ func startOracle(t *testing.T) *oracle {
 	if err != nil {
 		t.Skip("no redis-server in PATH")
 	}
+	o := startServer(t, path)
+	if !o.older("7.3") {
+		t.Skip("redis-server is", o.version, "but replies are those of 7.2")
+	}
+	return o
+}
+
+// startServer starts a redis-server on a free port.
+func startServer(t *testing.T, path string) *oracle {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -61,9 +71,6 @@ func startOracle(t *testing.T) *oracle {
 		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
 			o.version = v
 		}
-	}
-	if !o.older("7.3") {
-		t.Skip("redis-server is", o.version, "but replies are those of 7.2")
 	}
 	return o
 }
