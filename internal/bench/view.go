@@ -124,8 +124,8 @@ func (s *saver) run(ctx context.Context, addr string) error {
 		}
 		_, err = c.do("BGSAVE")
 		var re ReplyError
-		if errors.As(err, &re) && strings.Contains(string(re), "in progress") {
-			continue
+		if errors.As(err, &re) && (strings.Contains(string(re), "in progress") || strings.Contains(string(re), "right now")) {
+			continue // another one, or a rewrite of the append-only file
 		}
 		if err != nil {
 			return err
