@@ -135,6 +135,10 @@ func (c *Conn) OutputPending() int { return len(c.W.Buf) + c.out.size }
 // IsClosed reports whether Closed was called or the connection is about to close.
 func (c *Conn) IsClosed() bool { return c.state&(closing|closed) != 0 || c.kill.Load() }
 
+// Alive reports whether somebody is there to take a reply: the connection is not about to close, and as far as the
+// kernel knows its client has not hung up. Any goroutine.
+func (c *Conn) Alive() bool { return !c.kill.Load() && (c.fd < 0 || !hungUp(c.fd)) }
+
 // Park stops the connection after the command that calls it: no further command runs until Resume.
 // Replies already built leave. If the client hangs up meanwhile, the connection closes.
 func (c *Conn) Park() { c.state |= parked }

@@ -49,6 +49,9 @@ type Engine struct {
 	nextExpiry      atomic.Int64 // when the expirer looks next, unix ms
 	activeExpiryOff atomic.Bool
 
+	ctxs       sync.Pool     // *command.Ctx, for the commands of waiters
+	readyClock atomic.Uint64 // keys that became ready for waiters
+
 	checkpoint checkpointer
 	closeOnce  sync.Once
 }
@@ -110,7 +113,7 @@ func (e *Engine) start(rep *Report) error {
 	e.txns.last.Store(e.dir.LastTxn())
 	e.txns.settled.Store(e.dir.LastTxn())
 	for i := range e.dir.Shards() {
-		e.shards = append(e.shards, &shard{id: i, log: e.dir.Log(i), hold: ^uint64(0)})
+		e.shards = append(e.shards, &shard{id: i, log: e.dir.Log(i), hold: ^uint64(0), readyClock: &e.readyClock})
 	}
 	e.keyspaces = make([]*state.Keyspace, len(e.shards))
 	if err := e.load(rep, log.LimitWritten); err != nil {

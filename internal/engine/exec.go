@@ -27,9 +27,9 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 	if w != nil {
 		locked |= w.mask()
 	}
-	e.lock(locked)
-	defer e.unlock(locked)
+	locked = e.lockWide(locked)
 	c.Now = e.now()
+	defer e.finish(locked, c.Now)
 	if w != nil && w.dirtyAt(c.Now) {
 		c.W.NullArray()
 		return false
@@ -91,7 +91,7 @@ type group struct {
 	now     int64
 	cause   log.FrameCause
 	ticket  *Ticket
-	script  bool // a script calls the commands
+	script  bool              // a script calls the commands
 	planned []command.Planned // own copies of the arguments
 	undo    []command.Planned
 }
@@ -110,6 +110,7 @@ func (g *group) pending(shard int) (n uint64) {
 func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	c.Reset()
 	c.Now, c.MaxBulk = g.now, g.e.maxBulk.Load()
+	c.CanBlock, c.Waited = false, false
 	if c.Cmd.Plan == nil {
 		return local(c)
 	}

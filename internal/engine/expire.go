@@ -108,7 +108,7 @@ func (e *Engine) lowerNextExpiry(ms int64) {
 func (x *expirer) sweep(sh *shard, now int64) (next int64, more bool, err error) {
 	next = now + expireIdle.Milliseconds()
 	var t Ticket
-	sh.mu.Lock()
+	locked := x.e.lockWide(1 << sh.id)
 	var keys [][]byte
 	sh.ks.Due(now, expireBatch, func(key []byte) { keys = append(keys, bytes.Clone(key)) })
 	for _, key := range keys {
@@ -123,7 +123,7 @@ func (x *expirer) sweep(sh *shard, now int64) (next int64, more bool, err error)
 	if ms, ok := sh.ks.NextDeadline(); ok {
 		next = min(next, ms)
 	}
-	sh.mu.Unlock()
+	x.e.finish(locked, now)
 	if _, serr := x.e.Settle(&t); err == nil {
 		err = serr
 	}

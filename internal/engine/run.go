@@ -15,13 +15,29 @@ import (
 // Safe for concurrent use, each goroutine with its own Ctx and Ticket.
 func (e *Engine) Run(c *command.Ctx, t *Ticket) {
 	mask := e.maskOf(c)
+	locked := e.begin(c, mask)
+	defer e.finish(locked, c.Now)
+	e.plan(c, mask, t)
+}
+
+// begin prepares c for its command, which touches the shards of mask, and returns the shards it has locked:
+// finish releases them.
+func (e *Engine) begin(c *command.Ctx, mask uint64) (locked uint64) {
 	c.Reset()
 	c.Now, c.MaxBulk = c.Turn, e.maxBulk.Load()
 	if c.Now == 0 {
 		c.Now = e.now()
 	}
-	e.lock(mask)
-	defer e.unlock(mask)
+	c.CanBlock, c.Waited = false, false
+	if c.Cmd.Flags&command.Write == 0 {
+		e.lock(mask)
+		return mask
+	}
+	return e.lockWide(mask)
+}
+
+// plan runs a command whose locks are held.
+func (e *Engine) plan(c *command.Ctx, mask uint64, t *Ticket) {
 	if err := e.expireKeys(c, mask, t); err != nil {
 		e.refuse(c, len(c.W.Buf), err)
 		return

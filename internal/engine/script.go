@@ -11,8 +11,8 @@ import (
 // that refuses the group replaces the reply and undoes everything as well.
 func (e *Engine) Script(c *command.Ctx, t *Ticket, fn func() error) error {
 	e.lock(e.all())
-	defer e.unlock(e.all())
 	c.Now = e.now()
+	defer e.finish(e.all(), c.Now)
 	start, w := len(c.W.Buf), c.W
 	var failure error
 	err := e.inGroup(c, t, func(*group) error {

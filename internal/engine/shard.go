@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
@@ -20,15 +21,21 @@ type shard struct {
 	dirty   uint64 // effects since the last snapshot
 	expired uint64 // keys expired since start
 
+	waits      waits          // clients that wait for keys
+	readyClock *atomic.Uint64 // of the engine: orders ready keys over shards
+
 	hold uint64 // guarded by txns.mu: the cap given to the log
 
 	_ [64]byte // keep neighbours' locks off this cache line
 }
 
-// fold applies one effect and tells the watchers of its keys. REQUIRES: sh.mu held.
+// fold applies one effect and tells those who watch its keys or wait for them. REQUIRES: sh.mu held.
 func (sh *shard) fold(e *effect.Effect) error {
 	if len(sh.watched) > 0 {
 		sh.touchWatched(e)
+	}
+	if len(sh.waits.queues) > 0 {
+		sh.noteReady(e)
 	}
 	sh.dirty++
 	_, err := sh.ks.Fold(e)

@@ -7,8 +7,8 @@ import "github.com/kevydb/kevy/internal/command"
 // returns an error or panics. local runs rows without a planner.
 func (e *Engine) Update(c *command.Ctx, t *Ticket, local func(*command.Ctx) error, fn func(run func() error) error) error {
 	e.lock(e.all())
-	defer e.unlock(e.all())
 	c.Now = e.now()
+	defer e.finish(e.all(), c.Now)
 	return e.inGroup(c, t, func(g *group) error {
 		return fn(func() error { return g.run(c, local) })
 	})

@@ -266,7 +266,7 @@ func clientUnblock(s *session, args [][]byte) {
 		}
 	}
 	target := s.srv.clients.find(id)
-	if target != nil && target.work.interrupt(cause) {
+	if target != nil && target.work.unblock(cause) {
 		s.w.Int(1)
 		return
 	}

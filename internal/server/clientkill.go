@@ -98,6 +98,7 @@ func clientKill(s *session, args [][]byte) {
 			s.closeAfterReply()
 		} else {
 			c.conn.Close()
+			c.work.stopWaiting() // nothing is taken out for it from now on
 		}
 	}
 	switch {

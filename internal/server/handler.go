@@ -26,6 +26,8 @@ func (h handler) Closed(c *resp.Conn, _ error) {
 	}
 	h.srv.clients.remove(s)
 	h.srv.pause.forget(s)
+	s.work.stopWaiting()
+	s.endWait()
 	if !s.work.close() {
 		s.release()
 	}
@@ -76,9 +78,14 @@ func (s *session) runData(cmd *command.Command, args [][]byte) {
 		c.Turn = s.srv.eng.Now()
 	}
 	writes, start := t.Writes(), len(w.Buf)
-	if l.sampled(cmd.ID) {
+	switch {
+	case cmd.Flags&command.Blocking != 0:
+		if s.runBlocking(c, t) {
+			return
+		}
+	case l.sampled(cmd.ID):
 		l.measure(cmd.ID, func() { s.srv.eng.Run(c, t) })
-	} else {
+	default:
 		s.srv.eng.Run(c, t)
 	}
 	if t.Writes() != writes {

@@ -67,6 +67,7 @@ type work struct {
 	running bool
 	gone    bool              // the connection is closed
 	cancel  func(cause error) // ends a waiting command, nil if none waits
+	wait    *engine.Waiter    // the command waits in the engine
 }
 
 func newSession(srv *Server, c *resp.Conn, l *loop) *session {

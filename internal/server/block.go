@@ -1,0 +1,94 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/resp"
+)
+
+// runBlocking runs a data command that may have to wait. Then the connection is parked, and no goroutine
+// waits with it: the engine calls back. It reports whether the command waits.
+func (s *session) runBlocking(c *command.Ctx, t *engine.Ticket) (waits bool) {
+	muted := s.muted()
+	w := s.srv.eng.RunBlocking(c, t, func() *engine.Waiter {
+		s.srv.blocked.Add(1)
+		return &engine.Waiter{
+			W:     resp.Writer{Proto: s.conn.W.Proto},
+			Alive: s.conn.Alive,
+			Done:  func(w *engine.Waiter) { s.conn.Resume(func() { s.unblocked(w, muted) }) },
+		}
+	})
+	if w == nil {
+		return false
+	}
+	c.Hits, c.Misses = 0, 0
+	// Done may have been called by now, but what it asks for comes after this command.
+	s.conn.Park()
+	s.work.setWait(w)
+	if s.reply == replySkip {
+		s.setReplyMode(replyOn)
+	}
+	return true
+}
+
+// unblocked hands the reply of a command that has waited to its connection. On the loop.
+func (s *session) unblocked(w *engine.Waiter, muted bool) {
+	s.endWait()
+	if len(w.W.Buf) > 0 && w.W.Buf[0] == '-' {
+		s.srv.stats.failed(s.cmd.ID, w.W.Buf)
+	}
+	out := &s.conn.W
+	start := len(out.Buf)
+	if !muted {
+		out.Raw(w.W.Buf)
+	}
+	if w.Ticket.Empty() {
+		return
+	}
+	s.ticket().Merge(&w.Ticket)
+	if w.Ticket.Writes() > 0 && !muted {
+		s.spans = append(s.spans, span{start, len(out.Buf)})
+	}
+}
+
+// endWait notes the end of a wait, by its reply or the connection's end. On the loop.
+func (s *session) endWait() {
+	if s.work.setWait(nil) != nil {
+		s.srv.blocked.Add(-1)
+	}
+}
+
+// setWait sets what the session waits for in the engine and returns what it waited for before.
+func (k *work) setWait(w *engine.Waiter) (old *engine.Waiter) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	old, k.wait = k.wait, w
+	return old
+}
+
+// stopWaiting ends a wait of the session in the engine without a reply: the client is about to go. Any goroutine.
+func (k *work) stopWaiting() {
+	if w := k.waiting(); w != nil {
+		w.Cancel()
+	}
+}
+
+func (k *work) waiting() *engine.Waiter {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.wait
+}
+
+// unblock ends the command the session waits in, as CLIENT UNBLOCK asks; it reports whether there was one.
+func (k *work) unblock(cause error) bool {
+	w := k.waiting()
+	switch {
+	case w == nil:
+		return k.interrupt(cause)
+	case errors.Is(cause, errUnblockError):
+		return w.Fail(cause.Error())
+	}
+	return w.Timeout()
+}
