@@ -14,12 +14,14 @@ import (
 // integers in a roaring bitmap and its other members in a tree, keyed by their hashes; each may be empty, so
 // that a member of the other kind converts nothing.
 //
-//	head   = members, root of the tree of strings, root of the tree of containers (ints.go)
+//	head   = members, root of the tree of strings, root of the tree of containers (ints.go), bytes of all blocks
+//	         but the head
 //	member = length as uvarint, bytes
 const (
 	setCount = iota
 	setRoot
 	setInts
+	setBytes
 	setHeadWords
 )
 
@@ -30,6 +32,7 @@ var setOps = kindOps{
 	rebuild:   rebuildSet,
 	blocks:    setBlocks,
 	drain:     drainSet,
+	bytes:     func(v value) int { return int(v.words(setHeadWords)[setBytes]) },
 	encoding:  encodingOfSet,
 }
 

@@ -145,6 +145,7 @@ func (ks *Keyspace) trees(w []uint64) (strings, ints tree) {
 // addMembers adds members to a large set and returns its record.
 func (ks *Keyspace) addMembers(h uint64, r arena.Ref, members [][]byte) arena.Ref {
 	r, w := ks.headForWrite(h, r, TypeSet)
+	before := ks.bytes
 	t, ints := ks.trees(w)
 	for _, m := range members {
 		if n, ok := parseInt(m); ok {
@@ -162,6 +163,7 @@ func (ks *Keyspace) addMembers(h uint64, r arena.Ref, members [][]byte) arena.Re
 		w[setCount]++
 	}
 	w[setRoot], w[setInts] = uint64(t.root), uint64(ints.root)
+	w[setBytes] += uint64(ks.bytes - before)
 	return r
 }
 
@@ -215,6 +217,7 @@ func (ks *Keyspace) unpackMembers(r arena.Ref, members [][]byte) (flat []byte) {
 // removeMembers takes members out of a large set and returns its record, 0 if nothing is left.
 func (ks *Keyspace) removeMembers(h uint64, r arena.Ref, members [][]byte) arena.Ref {
 	r, w := ks.headForWrite(h, r, TypeSet)
+	before := ks.bytes
 	t, ints := ks.trees(w)
 	for _, m := range members {
 		if n, ok := parseInt(m); ok {
@@ -233,6 +236,7 @@ func (ks *Keyspace) removeMembers(h uint64, r arena.Ref, members [][]byte) arena
 		w[setCount]--
 	}
 	w[setRoot], w[setInts] = uint64(t.root), uint64(ints.root)
+	w[setBytes] += uint64(ks.bytes - before)
 	if w[setCount] == 0 {
 		ks.drop(h, r)
 		return 0

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kevydb/kevy/internal/arena"
 	"github.com/kevydb/kevy/log/effect"
 )
 
@@ -90,6 +91,7 @@ func TestContainersGrowAndShrink(t *testing.T) {
 		if err := ks.Check(); err != nil {
 			t.Fatal(err)
 		}
+		checkSetBytes(t, ks)
 		n := len(all) - i - part
 		if s = openSet(ks, "k"); n > 0 && (s.Len() != n || s.Has([]byte(all[i])) || !s.Has([]byte(all[i+part]))) {
 			t.Fatal(i, s.Len(), n)
@@ -99,6 +101,21 @@ func TestContainersGrowAndShrink(t *testing.T) {
 	if ks.Len() != 0 {
 		t.Fatal("the key is still there")
 	}
+}
+
+// checkSetBytes compares the bytes that large sets count with their blocks.
+func checkSetBytes(t *testing.T, ks *Keyspace) {
+	t.Helper()
+	ks.AscendPrefix(nil, func(e Entry) bool {
+		if v := valueAt(e.a, e.ref); v.head != 0 {
+			n := 0
+			setBlocks(v, func(r arena.Ref) { n += e.a.Capacity(r) })
+			if counted := setOps.bytes(v); counted != n {
+				t.Fatalf("%s: %d bytes, counted %d", e.Key(), n, counted)
+			}
+		}
+		return true
+	})
 }
 
 func TestSetAt(t *testing.T) {
