@@ -12,8 +12,9 @@ type algebra struct {
 	op      setOp
 	sources []source
 	merge   aggregate
-	scores  bool  // WITHSCORES
-	limit   int64 // ZINTERCARD: 0 is none
+	scores  bool   // WITHSCORES
+	limit   int64  // ZINTERCARD: 0 is none
+	chunk   []byte // backing of copied members
 }
 
 type setOp uint8
@@ -77,7 +78,7 @@ func (s *source) score(m []byte) (float64, bool) {
 	return 0, false
 }
 
-// each calls f with every element, until f returns false.
+// each calls f with every element, until f returns false. The member of a set is valid until f returns.
 func (s *source) each(f func(m []byte, score float64) bool) {
 	switch s.kind {
 	case state.TypeZSet:
@@ -168,7 +169,10 @@ func (a *algebra) parseOptions(args [][]byte, store bool) (bad errorText) {
 // run returns the result, ordered.
 func (a *algebra) run() []scored {
 	var out []scored
-	keep := func(m []byte, score float64) bool { out = append(out, scored{m, score}); return true }
+	keep := func(m []byte, score float64) bool {
+		out = append(out, scored{a.own(&a.sources[0], m), score})
+		return true
+	}
 	switch a.op {
 	case opUnion:
 		out = a.union()
@@ -181,6 +185,19 @@ func (a *algebra) run() []scored {
 	return out
 }
 
+// own returns a member of s that stays valid: sets lend theirs for a moment only.
+func (a *algebra) own(s *source, m []byte) []byte {
+	if s.kind != state.TypeSet {
+		return m
+	}
+	if cap(a.chunk)-len(a.chunk) < len(m) {
+		a.chunk = make([]byte, 0, max(1024, len(m)))
+	}
+	start := len(a.chunk)
+	a.chunk = append(a.chunk, m...)
+	return a.chunk[start:len(a.chunk):len(a.chunk)]
+}
+
 // bySize orders the sources from the smallest: sums of scores are made in this order.
 func (a *algebra) bySize() {
 	slices.SortStableFunc(a.sources, func(x, y source) int { return x.n - y.n })
@@ -190,7 +207,7 @@ func (a *algebra) union() (out []scored) {
 	a.bySize()
 	if len(a.sources) == 1 {
 		a.sources[0].each(func(m []byte, score float64) bool {
-			out = append(out, scored{m, noNaN(score * a.sources[0].weight)})
+			out = append(out, scored{a.own(&a.sources[0], m), noNaN(score * a.sources[0].weight)})
 			return true
 		})
 		return out
@@ -205,7 +222,7 @@ func (a *algebra) union() (out []scored) {
 				return true
 			}
 			index[string(m)] = len(out)
-			out = append(out, scored{m, score})
+			out = append(out, scored{a.own(s, m), score})
 			return true
 		})
 	}
