@@ -30,14 +30,15 @@ var depsRules = map[string][]string{
 	"internal/command": {"state", "log/effect", "resp"},
 	"internal/engine":  {"internal/command", "internal/vfs", "log", "log/effect", "resp", "snapshot", "state"},
 	"internal/feed":    {"log", "log/effect", "resp"},
+	"internal/script":  {"internal/command", "internal/engine", "log/effect", "resp", "state"},
 	"internal/config":  {},
 	"internal/bench":   {}, // a client: nothing of kevy
 	"internal/server": {
-		"internal/command", "internal/config", "internal/engine", "internal/feed", "internal/vfs",
+		"internal/command", "internal/config", "internal/engine", "internal/feed", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {
-		"internal/command", "internal/engine", "internal/feed", "internal/vfs",
+		"internal/command", "internal/engine", "internal/feed", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"cmd/kevy": {

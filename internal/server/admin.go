@@ -48,14 +48,6 @@ func lolwutCommand(s *session, args [][]byte) {
 		" (kevy "+s.srv.opt.Version+")\n")
 }
 
-func functionFlush(s *session, args [][]byte) {
-	if len(args) > 3 || len(args) == 3 && !isName(args[2], "sync") && !isName(args[2], "async") {
-		s.w.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
-		return
-	}
-	s.w.OK() // there are no functions
-}
-
 func swapdbCommand(s *session, args [][]byte) {
 	first, ok1 := parseInt(args[1])
 	second, ok2 := parseInt(args[2])

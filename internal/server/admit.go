@@ -11,6 +11,7 @@ const (
 	gatePauseWrite = 1 << (iota + 8) // CLIENT PAUSE WRITE
 	gatePauseAll                     // CLIENT PAUSE ALL
 	gateMemory                       // maxmemory is exceeded
+	gateScript                       // a script runs, or is about to
 )
 
 const (
@@ -73,9 +74,10 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 		s.refuse(cmd, msgNoAuth)
 	case s.multi.on && cmd.Flags&command.NoMulti != 0:
 		s.refuse(cmd, msgNoMulti)
-	case gate&gateMemory != 0 && s.needsMemory(cmd):
+	case gate&gateScript != 0 && s.duringScript(cmd, args):
+	case gate&gateMemory != 0 && s.needsMemory(cmd, args):
 		s.refuse(cmd, msgOOM)
-	case gate&(gatePauseAll|gatePauseWrite) != 0 && s.paused(cmd, gate) && s.srv.pause.postpone(s, cmd, args):
+	case gate&(gatePauseAll|gatePauseWrite) != 0 && s.paused(cmd, args, gate) && s.srv.pause.postpone(s, cmd, args):
 	case s.multi.on && !s.multi.immediate(cmd):
 		s.enqueue(cmd, args)
 	default:
@@ -95,11 +97,11 @@ func (s *session) refuse(cmd *command.Command, text string) {
 
 // needsMemory reports whether the command must not run above maxmemory: one that may take memory,
 // an EXEC of such, or anything that a transaction would queue.
-func (s *session) needsMemory(cmd *command.Command) bool {
+func (s *session) needsMemory(cmd *command.Command, args [][]byte) bool {
 	if cmd.Name == "exec" {
 		return s.multi.flags&command.DenyOOM != 0
 	}
-	return cmd.Flags&command.DenyOOM != 0 || (s.multi.on && !leavesMulti(cmd))
+	return s.flagsOf(cmd, args)&command.DenyOOM != 0 || (s.multi.on && !leavesMulti(cmd))
 }
 
 func leavesMulti(cmd *command.Command) bool {
@@ -111,15 +113,23 @@ func leavesMulti(cmd *command.Command) bool {
 }
 
 // paused reports whether CLIENT PAUSE holds the command back.
-func (s *session) paused(cmd *command.Command, gate uint32) bool {
+func (s *session) paused(cmd *command.Command, args [][]byte, gate uint32) bool {
 	if gate&gatePauseAll != 0 {
 		return true
 	}
-	flags := cmd.Flags
+	flags := s.flagsOf(cmd, args)
 	if cmd.Name == "exec" {
 		flags |= s.multi.flags
 	}
 	return flags&(command.Write|command.MayReplicate) != 0
+}
+
+// flagsOf returns a request's flags: those of its row, or what the script it runs has declared.
+func (s *session) flagsOf(cmd *command.Command, args [][]byte) command.Flags {
+	if cmd.Group == "scripting" {
+		return s.srv.scripts.rt.Flags(cmd, args)
+	}
+	return cmd.Flags
 }
 
 // isName compares a word of a request with a lower-case name, whatever its case.

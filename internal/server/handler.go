@@ -15,6 +15,7 @@ type handler struct{ srv *Server }
 func (h handler) Opened(c *resp.Conn) {
 	s := newSession(h.srv, c, h.srv.loopOf(c))
 	c.Data = s
+	h.srv.scripts.gate.opened(s.loop)
 	h.srv.clients.add(s)
 }
 
@@ -26,6 +27,19 @@ func (h handler) Closed(c *resp.Conn, _ error) {
 	}
 	h.srv.clients.remove(s)
 	h.srv.pause.forget(s)
+	h.srv.scripts.gate.forget(s)
+	h.srv.scripts.gate.closed(s.loop)
+	s.loop.gate.enter()
+	defer s.loop.gate.leave()
+	if h.srv.gate.Load()&gateScript != 0 {
+		go s.ended() // what it gives up is behind locks that a script may hold for long
+		return
+	}
+	s.ended()
+}
+
+// ended gives up what a session holds whose connection has closed.
+func (s *session) ended() {
 	s.work.stopWaiting()
 	s.endWait()
 	if !s.work.close() {
@@ -39,6 +53,8 @@ func (h handler) Command(c *resp.Conn, args [][]byte) {
 	if len(args) == 0 {
 		return
 	}
+	s.loop.gate.enter()
+	defer s.loop.gate.leave()
 	cmd, bad := command.Resolve(args)
 	if s.gate|h.srv.gate.Load() != 0 {
 		s.slowPath(cmd, args, bad)
@@ -137,7 +153,7 @@ func (s *session) handle(cmd *command.Command, args [][]byte) {
 		s.srv.stats.record(cmd.ID, time.Since(began))
 	}
 	if start < len(w.Buf) && w.Buf[start] == '-' {
-		s.srv.stats.failed(cmd.ID, w.Buf[start:])
+		s.countFailure(cmd, w.Buf[start:])
 	}
 }
 

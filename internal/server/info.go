@@ -67,10 +67,18 @@ func chosen(args [][]byte) []section {
 	})
 }
 
+// heldStats returns the engine's picture for a command inside a transaction or script, which holds the shard locks.
+func (s *session) heldStats() engine.Stats {
+	if s.multi.stats != nil {
+		return *s.multi.stats
+	}
+	return s.srv.eng.StatsInside()
+}
+
 func infoCommand(s *session, args [][]byte) {
 	r := &report{srv: s.srv, cfg: s.srv.config(), now: time.Now(), net: s.srv.rs.Stats()}
 	if s.multi.running {
-		r.stats = *s.multi.stats // the transaction holds the shard locks
+		r.stats = s.heldStats()
 	} else {
 		r.stats = s.srv.eng.Stats()
 	}

@@ -88,14 +88,17 @@ func (r *report) memory() {
 		"allocator_allocated", heap, "allocator_active", active, "allocator_resident", resident,
 		"total_system_memory", total, "total_system_memory_human", human(total),
 	)
+	scripts, libraries, functions, cached := r.srv.scripts.rt.Memory()
 	r.zeros("used_memory_lua", "used_memory_vm_eval")
-	r.field("used_memory_lua_human", human(0))
-	r.zeros("used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions",
-		"number_of_libraries", "used_memory_vm_functions", "used_memory_vm_total")
-	r.field("used_memory_vm_total_human", human(0))
-	r.zeros("used_memory_functions", "used_memory_scripts")
 	r.fields(
-		"used_memory_scripts_human", human(0),
+		"used_memory_lua_human", human(0), "used_memory_scripts_eval", cached,
+		"number_of_cached_scripts", scripts, "number_of_functions", functions, "number_of_libraries", libraries,
+	)
+	r.zeros("used_memory_vm_functions", "used_memory_vm_total")
+	r.field("used_memory_vm_total_human", human(0))
+	r.zeros("used_memory_functions")
+	r.fields(
+		"used_memory_scripts", cached, "used_memory_scripts_human", human(cached),
 		"maxmemory", r.cfg.MaxMemory, "maxmemory_human", human(r.cfg.MaxMemory),
 		"maxmemory_policy", r.cfg.MaxMemoryPolicy,
 		"allocator_frag_ratio", ratio(active, heap), "allocator_frag_bytes", active-heap,

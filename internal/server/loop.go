@@ -24,6 +24,9 @@ type loop struct {
 	called []int    // ids with calls of this turn
 	tick   uint32
 
+	gate  loopGate
+	conns int // connections of the loop
+
 	hits, misses uint64 // of this turn
 	rng          *rand.Rand
 }

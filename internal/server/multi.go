@@ -18,6 +18,7 @@ type multi struct {
 	queue   []engine.Queued
 	bytes   int           // of the queued arguments
 	flags   command.Flags // of all queued commands
+	scripts bool          // there are scripts among them
 	watch   *engine.Watch // nil until the first WATCH
 
 	stats *engine.Stats // taken before EXEC for commands that would need shard locks
@@ -54,7 +55,8 @@ func (s *session) enqueue(cmd *command.Command, args [][]byte) {
 			m.bytes += len(a)
 		}
 		m.queue = append(m.queue, engine.Queued{Cmd: cmd, Args: own})
-		m.flags |= cmd.Flags
+		m.flags |= s.flagsOf(cmd, args)
+		m.scripts = m.scripts || cmd.Group == "scripting"
 	}
 	s.w.Simple("QUEUED")
 }
@@ -146,6 +148,10 @@ func (s *session) execOffLoop() {
 	s.offLoop = true
 	s.startJob(jobRuns, func(j *job) {
 		s.w = &j.w
+		if s.multi.scripts {
+			s.srv.scripts.gate.begin()
+			defer s.srv.scripts.gate.end()
+		}
 		c := s.srv.takeCtx()
 		defer s.srv.giveCtx(c)
 		defer s.discard()
@@ -191,7 +197,7 @@ func (s *session) execLocal(c *command.Ctx) {
 			s.closeAfterReply()
 		}
 	}()
-	s.cmd, s.pending = c.Cmd, c.Pending
+	s.cmd, s.pending, s.inGroup = c.Cmd, c.Pending, c
 	s.handle(c.Cmd, c.Args)
 }
 

@@ -110,4 +110,8 @@ func (p *pauser) forget(s *session) {
 }
 
 // again runs a command that was postponed; it may be postponed again.
-func (s *session) again(cmd *command.Command, args [][]byte) { s.slowPath(cmd, args, "") }
+func (s *session) again(cmd *command.Command, args [][]byte) {
+	s.loop.gate.enter()
+	defer s.loop.gate.leave()
+	s.slowPath(cmd, args, "")
+}

@@ -136,6 +136,10 @@ func shutdownCommand(s *session, args [][]byte) {
 		s.w.Error("ERR No shutdown in progress.")
 		return
 	}
+	if text := s.srv.scripts.rt.Busy(s.srv.busyLimit()); text != "" && !o.nosave {
+		s.w.Error(text)
+		return
+	}
 	s.parkRun(func(w *resp.Writer) {
 		if o.save {
 			if err := s.srv.eng.Save(); err != nil && !o.force {

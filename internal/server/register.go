@@ -17,6 +17,7 @@ func handlers() []handlerFunc {
 	registerTransaction(r)
 	registerServer(r)
 	registerFeed(r)
+	registerScripting(r)
 	out := make([]handlerFunc, len(command.All()))
 	for _, row := range command.All() {
 		fn, ok := r[row.Name]
@@ -75,7 +76,6 @@ func registerServer(r registry) {
 	r["config|rewrite"] = configRewrite
 	r["config|set"] = configSet
 	r["debug"] = debugCommand
-	r["function|flush"] = functionFlush
 	r["info"] = infoCommand
 	r["lastsave"] = lastSaveCommand
 	r["lolwut"] = lolwutCommand

@@ -53,6 +53,7 @@ type Server struct {
 
 	clients clients
 	pause   pauser
+	scripts scripts
 	stats   *stats
 	netBase atomic.Pointer[resp.Stats] // counters at the last CONFIG RESETSTAT
 	memory  memory
@@ -87,6 +88,7 @@ func New(o Options) (*Server, error) {
 	srv.cfg.Store(o.Config.Clone())
 	srv.clients.byID = make(map[uint64]*session)
 	srv.pause.srv = srv
+	srv.scripts.init(srv)
 	srv.netBase.Store(&resp.Stats{})
 	srv.ids.init()
 	srv.expire.on = true
@@ -200,6 +202,7 @@ func (srv *Server) Serve() error {
 func (srv *Server) Shutdown(ctx context.Context) error {
 	srv.stopping.Store(true)
 	srv.pause.end()
+	srv.scripts.rt.Stop()
 	srv.cancel(errStopping)
 	err := srv.rs.Shutdown(ctx)
 	done := make(chan struct{})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/script"
 	"github.com/kevydb/kevy/resp"
 )
 
@@ -47,6 +48,10 @@ type session struct {
 	offLoop bool                   // the transaction runs on a goroutine
 	pending func(shard int) uint64 // frames the running transaction has planned, nil outside
 	after   []func()               // to do on the loop, without shard locks, when the transaction is over
+
+	inGroup      *command.Ctx // of the transaction or script that runs, nil outside
+	host         *script.Host // made for the first script
+	scriptFailed bool         // the running script's error is its own, not that of a command it called
 
 	pub  published
 	work work

@@ -1,0 +1,279 @@
+package server
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/script"
+	"github.com/kevydb/kevy/resp"
+)
+
+// scriptPatience is how long a loop waits for a script before it parks the connection: most scripts take less than
+// parking does.
+const scriptPatience = 200 * time.Microsecond
+
+// scripts is what the server has to do with Lua.
+type scripts struct {
+	rt   *script.Runtime
+	gate scriptGate
+}
+
+func (x *scripts) init(srv *Server) {
+	x.rt = script.New(srv.eng)
+	x.gate.srv = srv
+	x.rt.Log = func(level int, text string) {
+		switch level {
+		case script.LogDebug, script.LogVerbose:
+			srv.log.Debug(text)
+		case script.LogNotice:
+			srv.log.Info(text)
+		default:
+			srv.log.Warn(text)
+		}
+	}
+	c := srv.newCtx()
+	c.W = &resp.Writer{}
+	var t engine.Ticket
+	_ = srv.eng.Script(c, &t, func() error { x.rt.Sync(); return nil })
+}
+
+func registerScripting(r registry) {
+	for _, name := range []string{
+		"eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "function|load", "function|delete",
+		"function|flush", "function|list", "function|dump", "function|restore",
+	} {
+		r[name] = scriptCommand
+	}
+	r["function|help"] = func(s *session, args [][]byte) { command.ReplyHelp(s.w, args[0], functionHelp) }
+	r["function|kill"] = func(s *session, _ [][]byte) { s.srv.scripts.rt.Kill(s.w, false) }
+	r["function|stats"] = func(s *session, _ [][]byte) { s.srv.scripts.rt.Stats(s.w) }
+	r["script|debug"] = scriptDebug
+	r["script|exists"] = func(s *session, args [][]byte) { s.srv.scripts.rt.Exists(s.w, args[2:]) }
+	r["script|flush"] = func(s *session, args [][]byte) { s.srv.scripts.rt.Flush(s.w, args[2:]) }
+	r["script|help"] = func(s *session, args [][]byte) { command.ReplyHelp(s.w, args[0], scriptHelp) }
+	r["script|kill"] = func(s *session, _ [][]byte) { s.srv.scripts.rt.Kill(s.w, true) }
+	r["script|load"] = func(s *session, args [][]byte) { s.srv.scripts.rt.Load(s.w, args[2]) }
+}
+
+// scriptDebug is SCRIPT DEBUG: there is no debugger to be switched on.
+func scriptDebug(s *session, args [][]byte) {
+	switch {
+	case isName(args[2], "no"):
+		s.w.OK()
+	case isName(args[2], "yes"), isName(args[2], "sync"):
+		s.w.Error("ERR the debugger for scripts is not supported")
+	default:
+		s.w.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
+	}
+}
+
+// scriptCommand runs what needs the locks of all shards: scripts, and what shows or changes libraries.
+func scriptCommand(s *session, args [][]byte) {
+	if s.multi.running {
+		s.scriptFailed = true
+		if err := s.srv.scripts.rt.Run(s.inGroup, s.scriptHost()); err != nil {
+			s.w.Error(err.Error())
+		}
+		return
+	}
+	s.startScript(s.cmd, args)
+}
+
+// scriptJob is a script that runs on a goroutine while its loop waits, or after the loop has parked the connection.
+type scriptJob struct {
+	job
+	mu     sync.Mutex
+	done   bool
+	parked bool
+	end    chan struct{}
+}
+
+// startScript runs a script off the loop and waits a moment for it.
+func (s *session) startScript(cmd *command.Command, args [][]byte) {
+	j := &scriptJob{job: job{w: resp.Writer{Proto: s.conn.W.Proto}}, end: make(chan struct{}, 1)}
+	muted, began := s.muted(), time.Now()
+	args = cloneArgs(args) // FUNCTION STATS shows them, and a parked connection reads on
+	s.work.begin(nil)
+	s.offLoop, s.args = true, nil
+	s.loop.gate.leave()
+	s.srv.jobs.Go(func() {
+		j.run(s, func(*job) { s.runScript(cmd, args, j) })
+		s.finishScript(j, cmd, muted, began)
+	})
+	timer := time.NewTimer(scriptPatience)
+	defer timer.Stop()
+	select {
+	case <-j.end:
+		s.loop.gate.enter()
+		s.deliver(&j.job, muted)
+		return
+	case <-timer.C:
+	}
+	j.mu.Lock()
+	j.parked = !j.done
+	if j.parked {
+		s.conn.ParkRunning()
+		if s.reply == replySkip {
+			s.setReplyMode(replyOn)
+		}
+	}
+	j.mu.Unlock()
+	if !j.parked {
+		<-j.end
+	}
+	s.loop.gate.enter()
+	if !j.parked {
+		s.deliver(&j.job, muted)
+	}
+}
+
+// finishScript hands a script's reply to the loop.
+func (s *session) finishScript(j *scriptJob, cmd *command.Command, muted bool, began time.Time) {
+	j.mu.Lock()
+	j.done = true
+	parked := j.parked
+	j.mu.Unlock()
+	gone := s.work.end()
+	if !parked {
+		j.end <- struct{}{}
+		return
+	}
+	s.srv.stats.record(cmd.ID, time.Since(began))
+	s.countFailure(cmd, j.w.Buf)
+	if gone {
+		s.release()
+		return
+	}
+	s.conn.Resume(func() { s.deliver(&j.job, muted) })
+}
+
+// runScript runs a script as a group of its own. On its goroutine.
+func (s *session) runScript(cmd *command.Command, args [][]byte, j *scriptJob) {
+	x := &s.srv.scripts
+	x.gate.begin()
+	defer x.gate.end()
+	c := s.srv.takeCtx()
+	defer s.srv.giveCtx(c)
+	s.scriptFailed = true
+	s.w, s.multi.running, s.inGroup = &j.w, true, c
+	defer func() { s.multi.running, s.inGroup, s.cmd = false, nil, cmd }()
+	c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, &j.w, s.noTouch
+	c.Rand, c.LFU = s.srv.random(), s.srv.lfu.Load()
+	h := s.scriptHost()
+	err := s.srv.eng.Script(c, &j.ticket, func() error { return x.rt.Run(c, h) })
+	if err != nil {
+		j.w.Buf = j.w.Buf[:0]
+		j.w.Error(err.Error())
+	}
+	c.Hits, c.Misses = 0, 0
+}
+
+// countFailure counts a script that has replied an error. When that of a command of the script is all there was, the error is counted
+// already.
+func (s *session) countFailure(cmd *command.Command, reply []byte) {
+	switch {
+	case len(reply) == 0 || reply[0] != '-':
+	case s.scriptFailed || cmd.Group != "scripting":
+		s.srv.stats.failed(cmd.ID, reply)
+	default:
+		s.srv.stats.rows[cmd.ID].failures.Add(1)
+	}
+}
+
+// scriptHost is what the runtime needs to know of the session.
+func (s *session) scriptHost() *script.Host {
+	if s.host == nil {
+		st := s.srv.stats
+		s.host = &script.Host{
+			Local: s.scriptLocal,
+			Called: func(cmd *command.Command, reply []byte) {
+				st.rows[cmd.ID].calls.Add(1)
+				st.commands.Add(1)
+				if reply[0] == '-' && cmd.Plan != nil {
+					st.failed(cmd.ID, reply)
+				}
+			},
+			Refused: func(cmd *command.Command, text string) {
+				if cmd != nil {
+					st.rejected(cmd.ID)
+				}
+				if !strings.HasPrefix(text, "-") {
+					text = "-ERR " + text
+				}
+				st.errorReply(text[1:])
+			},
+			Counted: func() { s.scriptFailed = false },
+		}
+	}
+	s.host.OutOfMemory = s.srv.gate.Load()&gateMemory != 0
+	return s.host
+}
+
+// scriptLocal runs a command of the server itself for a script.
+func (s *session) scriptLocal(c *command.Ctx) error {
+	w, cmd := s.w, s.cmd
+	s.w = c.W
+	defer func() { s.w, s.cmd = w, cmd }()
+	s.execLocal(c)
+	return nil
+}
+
+var functionHelp = []string{
+	"LOAD [REPLACE] <FUNCTION CODE>",
+	"    Create a new library with the given library name and code.",
+	"DELETE <LIBRARY NAME>",
+	"    Delete the given library.",
+	"LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+	"    Return general information on all the libraries:",
+	"    * Library name",
+	"    * The engine used to run the Library",
+	"    * Library description",
+	"    * Functions list",
+	"    * Library code (if WITHCODE is given)",
+	"    It also possible to get only function that matches a pattern using LIBRARYNAME argument.",
+	"STATS",
+	"    Return information about the current function running:",
+	"    * Function name",
+	"    * Command used to run the function",
+	"    * Duration in MS that the function is running",
+	"    If no function is running, return nil",
+	"    In addition, returns a list of available engines.",
+	"KILL",
+	"    Kill the current running function.",
+	"FLUSH [ASYNC|SYNC]",
+	"    Delete all the libraries.",
+	"    When called without the optional mode argument, the behavior is determined by the",
+	"    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+	"    * ASYNC: Asynchronously flush the libraries.",
+	"    * SYNC: Synchronously flush the libraries.",
+	"DUMP",
+	"    Return a serialized payload representing the current libraries, can be restored using FUNCTION RESTORE command",
+	"RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
+	"    Restore the libraries represented by the given payload, it is possible to give a restore policy to",
+	"    control how to handle existing libraries (default APPEND):",
+	"    * FLUSH: delete all existing libraries.",
+	"    * APPEND: appends the restored libraries to the existing libraries. On collision, abort.",
+	"    * REPLACE: appends the restored libraries to the existing libraries, On collision, replace the old",
+	"      libraries with the new libraries (notice that even on this option there is a chance of failure",
+	"      in case of functions name collision with another library).",
+}
+
+var scriptHelp = []string{
+	"DEBUG (YES|SYNC|NO)",
+	"    Set the debug mode for subsequent scripts executed.",
+	"EXISTS <sha1> [<sha1> ...]",
+	"    Return information about the existence of the scripts in the script cache.",
+	"FLUSH [ASYNC|SYNC]",
+	"    Flush the Lua scripts cache. Very dangerous on replicas.",
+	"    When called without the optional mode argument, the behavior is determined by the",
+	"    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+	"    * ASYNC: Asynchronously flush the scripts cache.",
+	"    * SYNC: Synchronously flush the scripts cache.",
+	"KILL",
+	"    Kill the currently executing Lua script.",
+	"LOAD <script>",
+	"    Load a script into the scripts cache without executing it.",
+}
