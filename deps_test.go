@@ -32,9 +32,10 @@ var depsRules = map[string][]string{
 	"internal/feed":    {"log", "log/effect", "resp"},
 	"internal/script":  {"internal/command", "internal/engine", "log/effect", "resp", "state"},
 	"internal/config":  {},
+	"internal/pubsub":  {"resp"},
 	"internal/bench":   {}, // a client: nothing of kevy
 	"internal/server": {
-		"internal/command", "internal/config", "internal/engine", "internal/feed", "internal/script", "internal/vfs",
+		"internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {

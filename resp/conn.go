@@ -68,6 +68,7 @@ type Conn struct {
 	out     output
 	state   uint32
 	limit   int64 // what SetOutputLimit said; 0 none, -1 the server's
+	soft    softLimit
 	active  int64 // unix nanoseconds of the last input
 	kill    atomic.Bool
 	reason  error // why it is closing
@@ -107,6 +108,28 @@ func (c *Conn) SetAuthenticated(ok bool) { c.rd.SetAuthenticated(ok) }
 
 // SetOutputLimit replaces the server's limit for this connection; 0 means no limit, -1 the server's.
 func (c *Conn) SetOutputLimit(n int64) { c.limit = n }
+
+// SetSoftLimit closes the connection when more than n bytes of replies stay unread for the given number of
+// seconds; 0 means no such limit.
+func (c *Conn) SetSoftLimit(n, seconds int64) { c.soft = softLimit{bytes: n, seconds: seconds} }
+
+// softLimit bounds unread output over time.
+type softLimit struct {
+	bytes, seconds int64
+	since          int64 // unix nanoseconds since when there is more, 0 if there is not
+}
+
+// exceeded notes the amount of unread output and reports whether it has been too much for too long.
+func (l *softLimit) exceeded(size int, now int64) bool {
+	if l.bytes <= 0 || int64(size) <= l.bytes {
+		l.since = 0
+		return false
+	}
+	if l.since == 0 {
+		l.since = now
+	}
+	return (now-l.since)/1e9 > l.seconds
+}
 
 func (c *Conn) outputLimit() int64 {
 	if c.limit >= 0 {

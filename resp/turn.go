@@ -241,7 +241,7 @@ func (t *turn) send(c *Conn) {
 		if c.state&closed != 0 {
 			return
 		}
-		if limit := c.outputLimit(); limit > 0 && int64(c.out.size) > limit {
+		if limit := c.outputLimit(); limit > 0 && int64(c.out.size) > limit || c.soft.exceeded(c.out.size, t.now) {
 			t.srv.cfg.Logger.Warn("closing client: output buffer limit", "id", c.id, "addr", c.remote, "bytes", c.out.size)
 			t.close(c, ErrOutputLimit)
 			return

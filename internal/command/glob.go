@@ -1,5 +1,8 @@
 package command
 
+// Match reports whether s matches a pattern as KEYS and PSUBSCRIBE have them.
+func Match(pattern, s []byte) bool { return glob(pattern, s) }
+
 // glob reports whether s matches pattern exactly as Redis's stringmatchlen does, its corner cases
 // included: * and ? and [abc], [^a-z], \x. Only the last * is ever reconsidered, so the work is at
 // most len(pattern) times len(s).

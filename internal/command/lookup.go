@@ -10,6 +10,7 @@ import (
 var families = [][]*Command{
 	stringCommands, listCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands,
+	pubsubCommands,
 	hashCommands, hashFieldCommands,
 	setCommands, sortCommands, zsetCommands, zsetRangeCommands, zsetBlockingCommands, geoCommands,
 }

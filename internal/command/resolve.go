@@ -54,6 +54,12 @@ func UnknownSubcommandError(args [][]byte) string {
 		upper(args[0]) + " HELP."
 }
 
+// SubcommandArgsError is the reply to a request whose subcommand cannot have that many arguments.
+func SubcommandArgsError(args [][]byte) string {
+	return "ERR unknown subcommand or wrong number of arguments for '" + string(clip(args[1], 128)) + "'. Try " +
+		upper(args[0]) + " HELP."
+}
+
 // clip returns b's first n bytes, up to a NUL: what C's "%.*s" prints.
 func clip(b []byte, n int) []byte {
 	if i := bytes.IndexByte(b, 0); i >= 0 {

@@ -77,6 +77,8 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 	case gate&gateScript != 0 && s.duringScript(cmd, args):
 	case gate&gateMemory != 0 && s.needsMemory(cmd, args):
 		s.refuse(cmd, msgOOM)
+	case s.gate&gateSubscriber != 0 && !s.w.RESP3() && !subscriberMay(cmd):
+		s.refuse(cmd, msgSubscriber(cmd))
 	case gate&(gatePauseAll|gatePauseWrite) != 0 && s.paused(cmd, args, gate) && s.srv.pause.postpone(s, cmd, args):
 	case s.multi.on && !s.multi.immediate(cmd):
 		s.enqueue(cmd, args)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,9 +109,10 @@ func clientList(s *session, args [][]byte) {
 			s.w.Error("ERR Unknown client type '" + string(args[3]) + "'")
 			return
 		}
-		if kind == typeNormal {
-			list = s.srv.clients.all()
-		}
+		list = slices.DeleteFunc(s.srv.clients.all(), func(c *session) bool {
+			i := c.info()
+			return i.kind() != kind
+		})
 	case len(args) > 3 && isName(args[2], "id"):
 		for _, a := range args[3:] {
 			id, ok := parseInt(a)

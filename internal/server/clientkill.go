@@ -66,7 +66,7 @@ func (f *killFilter) option(name, value []byte) (bad string) {
 func (f *killFilter) matches(i *clientInfo) bool {
 	return (f.addr == "" || i.addr == f.addr) &&
 		(f.laddr == "" || i.laddr == f.laddr) &&
-		(f.kind == -1 || f.kind == typeNormal) &&
+		(f.kind == -1 || f.kind == i.kind()) &&
 		(f.id == 0 || i.id == f.id) &&
 		(f.user == "" || i.user == f.user)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/pubsub"
 )
 
 // clients is the registry of open sessions.
@@ -74,6 +75,7 @@ type clientInfo struct {
 	queryFree       int
 	output          int
 	noEvict         bool
+	subs            [3]int // channels, patterns, shard channels
 	noTouch         bool
 	watchDirty      bool
 	blocked         bool
@@ -117,6 +119,9 @@ func (s *session) publish() {
 func (s *session) publishState(i *clientInfo) {
 	i.cmd, i.user = s.cmd, s.user
 	i.noEvict, i.noTouch = s.noEvict, s.noTouch
+	for k := range i.subs {
+		i.subs[k] = s.subs.Len(pubsub.Kind(k)) //nolint:gosec // three kinds
+	}
 	i.multi, i.multiBytes = -1, 0
 	if s.multi.on {
 		i.multi, i.multiBytes = len(s.multi.queue), s.multi.bytes
@@ -152,12 +157,23 @@ func requestSize(args [][]byte) int {
 	return n
 }
 
+func (i *clientInfo) subscriber() bool { return i.subs != [3]int{} }
+
+// kind is the class of the client, as in CLIENT LIST TYPE.
+func (i *clientInfo) kind() int {
+	if i.subscriber() {
+		return typePubSub
+	}
+	return typeNormal
+}
+
 func (i *clientInfo) flags() string {
 	var b strings.Builder
 	for _, f := range []struct {
 		on   bool
 		name byte
 	}{
+		{i.subscriber(), 'P'},
 		{i.multi >= 0, 'x'},
 		{i.blocked, 'b'},
 		{i.watchDirty, 'd'},
@@ -184,11 +200,11 @@ func (i *clientInfo) line(now time.Time) string {
 	}
 	const sessionBytes = 1500 // about what a session and its connection take
 	total := sessionBytes + i.queryUsed + i.queryFree + i.output + i.multiBytes + i.argvBytes
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 "+
-		"ssub=0 multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=%d oll=0 omem=0 "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d "+
+		"ssub=%d multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=%d oll=0 omem=0 "+
 		"tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		i.id, i.addr, i.laddr, i.fd, i.name, seconds(now.Sub(i.created)), seconds(now.Sub(i.active)),
-		i.flags(), i.multi, i.queryUsed, i.queryFree, i.argvBytes, i.multiBytes, i.output,
+		i.flags(), i.subs[pubsub.Channel], i.subs[pubsub.Pattern], i.subs[pubsub.Shard], i.multi, i.queryUsed, i.queryFree, i.argvBytes, i.multiBytes, i.output,
 		total, cmd, i.user, max(2, i.proto), i.libName, i.libVer)
 }
 

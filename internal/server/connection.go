@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -25,6 +26,12 @@ const (
 )
 
 func pingCommand(s *session, args [][]byte) {
+	if s.gate&gateSubscriber != 0 && !s.w.RESP3() && len(args) <= 2 {
+		s.w.Array(2)
+		s.w.BulkString("pong")
+		s.w.Bulk(slices.Concat(args[1:]...))
+		return
+	}
 	switch len(args) {
 	case 1:
 		s.w.Simple("PONG")
@@ -59,6 +66,8 @@ func selectCommand(s *session, args [][]byte) {
 // resetCommand puts the connection back into the state of a new one.
 func resetCommand(s *session, _ [][]byte) {
 	s.discard()
+	s.subs.Clear()
+	s.subscriptionsChanged()
 	s.noTouch, s.noEvict = false, false
 	s.setReplyMode(replyOn)
 	s.conn.W.Proto = 2

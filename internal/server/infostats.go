@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/pubsub"
 )
 
 // counters is the section Stats.
@@ -31,7 +32,9 @@ func (r *report) counters() {
 	r.zeros("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys",
 		"evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time")
 	r.fields("keyspace_hits", st.hits.Load(), "keyspace_misses", st.misses.Load())
-	r.zeros("pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec")
+	hub := r.srv.hub
+	r.fields("pubsub_channels", hub.Len(pubsub.Channel), "pubsub_patterns", hub.Len(pubsub.Pattern),
+		"pubsubshard_channels", hub.Len(pubsub.Shard), "latest_fork_usec", 0)
 	r.field("total_forks", r.stats.Save.Count)
 	r.zeros("migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
 		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",

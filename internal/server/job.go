@@ -69,6 +69,7 @@ func (s *session) startJob(kind int, fn func(*job)) {
 		s.conn.Park()
 	} else {
 		s.conn.ParkRunning()
+		s.jobRuns = true
 	}
 	s.work.begin(cancel)
 	cmd, muted, began := s.cmd, s.muted(), time.Now()
@@ -113,7 +114,8 @@ func (j *job) run(s *session, fn func(*job)) {
 // deliver hands a job's reply to its connection. On the loop.
 func (s *session) deliver(j *job, muted bool) {
 	w := &s.conn.W
-	s.w, s.offLoop = w, false
+	s.w, s.offLoop, s.jobRuns = w, false, false
+	defer s.drainInbox()
 	w.Proto = j.w.Proto
 	if j.err != nil {
 		w.Error("ERR internal error")

@@ -18,6 +18,7 @@ func handlers() []handlerFunc {
 	registerServer(r)
 	registerFeed(r)
 	registerScripting(r)
+	registerPubSub(r)
 	out := make([]handlerFunc, len(command.All()))
 	for _, row := range command.All() {
 		fn, ok := r[row.Name]

@@ -18,6 +18,7 @@ import (
 	"github.com/kevydb/kevy/internal/config"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/feed"
+	"github.com/kevydb/kevy/internal/pubsub"
 	"github.com/kevydb/kevy/resp"
 )
 
@@ -51,6 +52,7 @@ type Server struct {
 	lfu      atomic.Bool                // maxmemory-policy is an LFU one
 	handlers []func(*session, [][]byte) // by command id
 
+	hub     *pubsub.Hub
 	clients clients
 	pause   pauser
 	scripts scripts
@@ -86,6 +88,7 @@ func New(o Options) (*Server, error) {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
 	srv.cfg.Store(o.Config.Clone())
+	srv.hub = pubsub.New(command.Match)
 	srv.clients.byID = make(map[uint64]*session)
 	srv.pause.srv = srv
 	srv.scripts.init(srv)

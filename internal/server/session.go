@@ -5,15 +5,17 @@ import (
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/pubsub"
 	"github.com/kevydb/kevy/internal/script"
 	"github.com/kevydb/kevy/resp"
 )
 
 // Reasons why a session's next command takes the slow path through admit.
 const (
-	gateAuth  = 1 << iota // not authenticated
-	gateMulti             // inside MULTI
-	gateReply             // CLIENT REPLY OFF or SKIP
+	gateAuth       = 1 << iota // not authenticated
+	gateMulti                  // inside MULTI
+	gateReply                  // CLIENT REPLY OFF or SKIP
+	gateSubscriber             // has subscriptions
 )
 
 // Reply modes (CLIENT REPLY).
@@ -45,6 +47,9 @@ type session struct {
 	spans []span         // replies of this turn that acknowledge something logged
 	tick  *engine.Ticket // of this turn, nil if there is none; borrowed from the loop
 
+	subs    pubsub.Subscriptions
+	inbox   inbox
+	jobRuns bool                   // a command runs on a goroutine and has yet to reply: out-of-band messages wait
 	offLoop bool                   // the transaction runs on a goroutine
 	pending func(shard int) uint64 // frames the running transaction has planned, nil outside
 	after   []func()               // to do on the loop, without shard locks, when the transaction is over
@@ -78,6 +83,8 @@ type work struct {
 func newSession(srv *Server, c *resp.Conn, l *loop) *session {
 	s := &session{srv: srv, conn: c, loop: l, id: c.ID(), user: defaultUser}
 	s.w = &c.W
+	s.subs = srv.hub.Of(s)
+	s.inbox.drain = s.drainInbox
 	s.pub.clientInfo = clientInfo{
 		id: s.id, addr: c.RemoteAddr(), laddr: c.LocalAddr(), fd: c.FD(), created: c.Created(),
 		active: c.Created(), user: defaultUser, proto: 2, multi: -1,
@@ -132,6 +139,7 @@ func (s *session) release() {
 		s.multi.watch.Clear()
 	}
 	s.multi = multi{}
+	s.subs.Clear()
 }
 
 // begin notes that a goroutine works for the session.

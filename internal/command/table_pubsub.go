@@ -1,0 +1,192 @@
+package command
+
+// pubsubCommands are the rows of the group "pubsub". A table row says everything about its command, so
+// this file is as long as the facts are.
+var pubsubCommands = []*Command{
+	{
+		Name: "subscribe", Arity: -2,
+		Flags: PubSub | NoScript | Loading | Stale | Sentinel,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "2.0.0",
+		Summary:    "Listens for messages published to channels.",
+		Complexity: "O(N) where N is the number of channels to subscribe to.",
+		Categories: "pubsub slow",
+		Doc: []Arg{
+			{Name: "channel", Type: "string", Flags: []string{"multiple"}},
+		},
+	},
+	{
+		Name: "unsubscribe", Arity: -1,
+		Flags: PubSub | NoScript | Loading | Stale | Sentinel,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "2.0.0",
+		Summary:    "Stops listening to messages posted to channels.",
+		Complexity: "O(N) where N is the number of channels to unsubscribe.",
+		Categories: "pubsub slow",
+		Doc: []Arg{
+			{Name: "channel", Type: "string", Flags: []string{"optional", "multiple"}},
+		},
+	},
+	{
+		Name: "psubscribe", Arity: -2,
+		Flags: PubSub | NoScript | Loading | Stale | Sentinel,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "2.0.0",
+		Summary:    "Listens for messages published to channels that match one or more patterns.",
+		Complexity: "O(N) where N is the number of patterns to subscribe to.",
+		Categories: "pubsub slow",
+		Doc: []Arg{
+			{Name: "pattern", Type: "pattern", Flags: []string{"multiple"}},
+		},
+	},
+	{
+		Name: "punsubscribe", Arity: -1,
+		Flags: PubSub | NoScript | Loading | Stale | Sentinel,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "2.0.0",
+		Summary:    "Stops listening to messages published to channels that match one or more patterns.",
+		Complexity: "O(N) where N is the number of patterns to unsubscribe.",
+		Categories: "pubsub slow",
+		Doc: []Arg{
+			{Name: "pattern", Type: "pattern", Flags: []string{"optional", "multiple"}},
+		},
+	},
+	{
+		Name: "ssubscribe", Arity: -2,
+		Flags:    PubSub | NoScript | Loading | Stale,
+		FirstKey: 1, LastKey: -1, Step: 1,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "7.0.0",
+		Summary:    "Listens for messages published to shard channels.",
+		Complexity: "O(N) where N is the number of shard channels to subscribe to.",
+		Categories: "pubsub slow",
+		KeySpecs: []KeySpec{
+			{Flags: []string{"not_key"}, BeginIndex: 1, LastKey: -1, Step: 1},
+		},
+		Doc: []Arg{
+			{Name: "shardchannel", Type: "string", Flags: []string{"multiple"}},
+		},
+	},
+	{
+		Name: "sunsubscribe", Arity: -1,
+		Flags:    PubSub | NoScript | Loading | Stale,
+		FirstKey: 1, LastKey: -1, Step: 1,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "7.0.0",
+		Summary:    "Stops listening to messages posted to shard channels.",
+		Complexity: "O(N) where N is the number of shard channels to unsubscribe.",
+		Categories: "pubsub slow",
+		KeySpecs: []KeySpec{
+			{Flags: []string{"not_key"}, BeginIndex: 1, LastKey: -1, Step: 1},
+		},
+		Doc: []Arg{
+			{Name: "shardchannel", Type: "string", Flags: []string{"optional", "multiple"}},
+		},
+	},
+	{
+		Name: "publish", Arity: 3,
+		Flags: PubSub | Loading | Stale | Fast | MayReplicate | Sentinel,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "2.0.0",
+		Summary:    "Posts a message to a channel.",
+		Complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of subscribed patterns (by any client).",
+		Categories: "pubsub fast",
+		Doc: []Arg{
+			{Name: "channel", Type: "string"},
+			{Name: "message", Type: "string"},
+		},
+	},
+	{
+		Name: "spublish", Arity: 3,
+		Flags:    PubSub | Loading | Stale | Fast | MayReplicate,
+		FirstKey: 1, LastKey: 1, Step: 1,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "7.0.0",
+		Summary:    "Post a message to a shard channel",
+		Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
+		Categories: "pubsub fast",
+		KeySpecs: []KeySpec{
+			{Flags: []string{"not_key"}, BeginIndex: 1, Step: 1},
+		},
+		Doc: []Arg{
+			{Name: "shardchannel", Type: "string"},
+			{Name: "message", Type: "string"},
+		},
+	},
+	{
+		Name: "pubsub", Arity: -2,
+		Scope: ScopeNone,
+		Group: "pubsub", Since: "2.8.0",
+		Summary:    "A container for Pub/Sub commands.",
+		Complexity: "Depends on subcommand.",
+		Categories: "slow",
+		Sub: []*Command{
+			{
+				Name: "pubsub|channels", Arity: -2,
+				Flags: PubSub | Loading | Stale,
+				Scope: ScopeNone,
+				Group: "pubsub", Since: "2.8.0",
+				Summary:    "Returns the active channels.",
+				Complexity: "O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively short channels and patterns)",
+				Categories: "pubsub slow",
+				Doc: []Arg{
+					{Name: "pattern", Type: "pattern", Flags: []string{"optional"}},
+				},
+			},
+			{
+				Name: "pubsub|help", Arity: 2,
+				Flags: Loading | Stale,
+				Scope: ScopeNone,
+				Group: "pubsub", Since: "6.2.0",
+				Summary:    "Returns helpful text about the different subcommands.",
+				Complexity: "O(1)",
+				Categories: "slow",
+			},
+			{
+				Name: "pubsub|numpat", Arity: 2,
+				Flags: PubSub | Loading | Stale,
+				Scope: ScopeNone,
+				Group: "pubsub", Since: "2.8.0",
+				Summary:    "Returns a count of unique pattern subscriptions.",
+				Complexity: "O(1)",
+				Categories: "pubsub slow",
+			},
+			{
+				Name: "pubsub|numsub", Arity: -2,
+				Flags: PubSub | Loading | Stale,
+				Scope: ScopeNone,
+				Group: "pubsub", Since: "2.8.0",
+				Summary:    "Returns a count of subscribers to channels.",
+				Complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
+				Categories: "pubsub slow",
+				Doc: []Arg{
+					{Name: "channel", Type: "string", Flags: []string{"optional", "multiple"}},
+				},
+			},
+			{
+				Name: "pubsub|shardchannels", Arity: -2,
+				Flags: PubSub | Loading | Stale,
+				Scope: ScopeNone,
+				Group: "pubsub", Since: "7.0.0",
+				Summary:    "Returns the active shard channels.",
+				Complexity: "O(N) where N is the number of active shard channels, and assuming constant time pattern matching (relatively short shard channels).",
+				Categories: "pubsub slow",
+				Doc: []Arg{
+					{Name: "pattern", Type: "pattern", Flags: []string{"optional"}},
+				},
+			},
+			{
+				Name: "pubsub|shardnumsub", Arity: -2,
+				Flags: PubSub | Loading | Stale,
+				Scope: ScopeNone,
+				Group: "pubsub", Since: "7.0.0",
+				Summary:    "Returns the count of subscribers of shard channels.",
+				Complexity: "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
+				Categories: "pubsub slow",
+				Doc: []Arg{
+					{Name: "shardchannel", Type: "string", Flags: []string{"optional", "multiple"}},
+				},
+			},
+		},
+	},
+}
