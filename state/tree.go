@@ -74,9 +74,19 @@ func (t *tree) firstOf(w []uint64, i int) (key uint64, ref arena.Ref) {
 	return w[at+2], arena.Ref(w[at+3])
 }
 
-func sumWeights(t *tree, w []uint64) (sum uint64) {
-	for i := range entries(w) {
-		sum += t.weightAt(w, i)
+// sumOf returns the weight of a node's first n entries.
+func (t *tree) sumOf(w []uint64, n int) (sum uint64) {
+	s := t.stride(w)
+	if level(w) == 0 {
+		for at := 1; n > 0; n-- {
+			sum += w[at] >> weightShift
+			at += s
+		}
+		return sum
+	}
+	for at := 2; n > 0; n-- {
+		sum += w[at]
+		at += s
 	}
 	return sum
 }
@@ -86,7 +96,8 @@ func (t *tree) weight() uint64 {
 	if t.root == 0 {
 		return 0
 	}
-	return sumWeights(t, t.words(t.root))
+	w := t.words(t.root)
+	return t.sumOf(w, entries(w))
 }
 
 func (t *tree) newNode(level int) (arena.Ref, []uint64) {
@@ -106,7 +117,7 @@ func (t *tree) free(n arena.Ref) {
 func (t *tree) setEntry(w []uint64, i int, child arena.Ref) {
 	c := t.words(child)
 	at := 1 + i*t.stride(w)
-	w[at], w[at+1] = uint64(child), sumWeights(t, c)
+	w[at], w[at+1] = uint64(child), t.sumOf(c, entries(c))
 	if t.keyed {
 		key, ref := t.firstOf(c, 0)
 		w[at+2], w[at+3] = key, uint64(ref)

@@ -57,16 +57,20 @@ func (t *tree) seek(key uint64, cmp func(arena.Ref) int) (c treeCursor) {
 	c.t = t
 	for n := t.root; n != 0; {
 		w := t.words(n)
+		leaf, s := level(w) == 0, t.stride(w)
+		keyAt, refAt := 2, 1 // of the first entry
+		if !leaf {
+			keyAt, refAt = 3, 4
+		}
 		lo, hi := 0, entries(w)
 		for lo < hi {
 			m := int(uint(lo+hi) >> 1)
-			if k, r := t.firstOf(w, m); k < key || k == key && cmp(r) < 0 {
+			if k := w[m*s+keyAt]; k < key || k == key && cmp(refOf(w[m*s+refAt])) < 0 {
 				lo = m + 1
 			} else {
 				hi = m
 			}
 		}
-		leaf := level(w) == 0
 		if !leaf {
 			lo = max(lo-1, 0) // the last child that begins before the target
 		}
@@ -75,7 +79,7 @@ func (t *tree) seek(key uint64, cmp func(arena.Ref) int) (c treeCursor) {
 		if leaf {
 			break
 		}
-		n = arena.Ref(w[1+lo*t.stride(w)])
+		n = arena.Ref(w[1+lo*s])
 	}
 	return c
 }
@@ -86,12 +90,14 @@ func (t *tree) seekWeight(x uint64) (c treeCursor, rest uint64) {
 	c.t = t
 	for n := t.root; n != 0; {
 		w := t.words(n)
-		i, count, leaf := 0, entries(w), level(w) == 0
-		for ; i < count; i++ {
-			if g := t.weightAt(w, i); x < g || !leaf && i == count-1 {
-				break
-			} else {
-				x -= g
+		i, count, leaf, s := 0, entries(w), level(w) == 0, t.stride(w)
+		if leaf {
+			for ; i < count && x >= w[1+i*s]>>weightShift; i++ {
+				x -= w[1+i*s] >> weightShift
+			}
+		} else {
+			for ; i < count-1 && x >= w[2+i*s]; i++ {
+				x -= w[2+i*s]
 			}
 		}
 		c.node[c.depth], c.pos[c.depth] = n, i
@@ -99,7 +105,7 @@ func (t *tree) seekWeight(x uint64) (c treeCursor, rest uint64) {
 		if leaf {
 			break
 		}
-		n = arena.Ref(w[1+i*t.stride(w)])
+		n = arena.Ref(w[1+i*s])
 	}
 	return c, x
 }
@@ -107,10 +113,7 @@ func (t *tree) seekWeight(x uint64) (c treeCursor, rest uint64) {
 // rank returns the weight of all items before the cursor.
 func (c *treeCursor) rank() (sum uint64) {
 	for d := range c.depth {
-		w := c.t.words(c.node[d])
-		for i := range c.pos[d] {
-			sum += c.t.weightAt(w, i)
-		}
+		sum += c.t.sumOf(c.t.words(c.node[d]), c.pos[d])
 	}
 	return sum
 }

@@ -36,6 +36,29 @@ func (c *treeCursor) refresh() {
 	}
 }
 
+// adjust adds delta to the weights that the ancestors of the path's last node have for it, and tells them its
+// first item if the cursor is there.
+func (c *treeCursor) adjust(delta uint64) {
+	t := c.t
+	first := t.keyed && c.pos[c.depth-1] == 0
+	var key uint64
+	var ref arena.Ref
+	if first {
+		key, ref = t.firstOf(t.words(c.node[c.depth-1]), 0)
+	}
+	for d := c.depth - 1; d > 0; d-- {
+		p, at := t.words(c.node[d-1]), 1+c.pos[d-1]*2
+		if t.keyed {
+			at = 1 + c.pos[d-1]*4
+		}
+		p[at+1] += delta
+		if first {
+			p[at+2], p[at+3] = key, uint64(ref)
+			first = c.pos[d-1] == 0
+		}
+	}
+}
+
 // insert puts an item before the cursor, which then stands before the new item. REQUIRES: in a keyed tree
 // the cursor comes from seek with the item's key; weight is 1 to maxWeight.
 func (c *treeCursor) insert(ref arena.Ref, weight, key uint64) {
@@ -54,7 +77,7 @@ func (c *treeCursor) insert(ref arena.Ref, weight, key uint64) {
 	if t.keyed {
 		w[at+1] = key
 	}
-	c.refresh()
+	c.adjust(weight)
 }
 
 // makeRoom splits the full nodes of the path, from the root down. REQUIRES: owned.
@@ -121,11 +144,12 @@ func (c *treeCursor) replace(ref arena.Ref, weight, key uint64) {
 	c.own()
 	w := c.leaf()
 	at := 1 + c.pos[c.depth-1]*c.t.stride(w)
+	old := w[at] >> weightShift
 	w[at] = uint64(ref) | weight<<weightShift
 	if c.t.keyed {
 		w[at+1] = key
 	}
-	c.refresh()
+	c.adjust(weight - old)
 }
 
 // remove takes out the item behind the cursor. The cursor is invalid afterwards. REQUIRES: there is one.
@@ -133,6 +157,7 @@ func (c *treeCursor) remove() {
 	c.settle()
 	c.own()
 	t := c.t
+	weight := t.weightAt(c.leaf(), c.pos[c.depth-1])
 	t.closeGap(c.leaf(), c.pos[c.depth-1])
 	for d := c.depth - 1; d > 0 && entries(t.words(c.node[d])) == 0; d-- {
 		t.free(c.node[d])
@@ -144,7 +169,7 @@ func (c *treeCursor) remove() {
 		t.root = 0
 		return
 	}
-	c.refresh()
+	c.adjust(-weight)
 	for d := c.depth - 1; d > 0; d-- {
 		c.merge(d)
 	}
