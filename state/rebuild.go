@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/kevydb/kevy/internal/arena"
@@ -22,6 +23,17 @@ func (v *View) Rebuild(f func(e *effect.Effect, last bool) bool) {
 	}
 	a := v.ord.a
 	v.ord.ascend(nil, func(r arena.Ref) bool { return rebuild(a, r, f) })
+}
+
+// RebuildKey calls f with the effects that make the key, if it is there. They are valid until f returns.
+func (v *View) RebuildKey(key []byte, f func(*effect.Effect)) {
+	a := v.ord.a
+	v.ord.ascend(key, func(r arena.Ref) bool {
+		if bytes.Equal(keyOf(a, r), key) {
+			rebuild(a, r, func(e *effect.Effect, _ bool) bool { f(e); return true })
+		}
+		return false
+	})
 }
 
 // rebuild calls f with the effects that make a record, until f returns false.

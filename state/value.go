@@ -37,6 +37,9 @@ func valueAt(a *arena.Arena, r arena.Ref) value {
 	return v
 }
 
+// Large reports whether the value is too large to lie in its record.
+func (e Entry) Large() bool { return e.a.Tail(e.ref)[offFlags]&flagOwn != 0 }
+
 // words returns the head's words.
 func (v value) words(n int) []uint64 { return v.a.Words(v.head, n) }
 

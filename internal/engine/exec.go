@@ -93,7 +93,7 @@ type group struct {
 	ticket  *Ticket
 	script  bool              // a script calls the commands
 	planned []command.Planned // own copies of the arguments
-	undo    []command.Planned
+	undo    undo
 }
 
 // pending counts the frames planned for a shard so far.
@@ -157,33 +157,11 @@ func (g *group) fold(p *command.Planned) {
 	if own.Effect.Op == effect.Function {
 		g.keepLibraries(sh)
 	}
-	own.Effect.EachKey(func(key []byte) { g.keep(sh, key) })
+	own.Effect.EachKey(func(key []byte) { g.undo.keep(sh, key) })
 	if err := sh.fold(&own.Effect); err != nil {
 		crash(err)
 	}
 	g.planned = append(g.planned, own)
-}
-
-// keep saves what makes key as it is now.
-func (g *group) keep(sh *shard, key []byte) {
-	// Undo runs backwards: first the key goes, then it is rebuilt.
-	if entry, ok := sh.ks.Lookup(key); ok {
-		at := len(g.undo)
-		sh.ks.Rebuild(entry, func(ef effect.Effect) {
-			g.undo = append(g.undo, command.Planned{Shard: sh.id, Effect: copyEffect(&ef)})
-		})
-		reverse(g.undo[at:])
-	}
-	g.undo = append(g.undo, command.Planned{
-		Shard:  sh.id,
-		Effect: effect.Effect{Op: effect.Del, Args: [][]byte{bytes.Clone(key)}},
-	})
-}
-
-func reverse(p []command.Planned) {
-	for i, j := 0, len(p)-1; i < j; i, j = i+1, j-1 {
-		p[i], p[j] = p[j], p[i]
-	}
 }
 
 // commit appends the group's frames.
@@ -198,7 +176,8 @@ func (g *group) commit() error {
 	}
 	e.append(g.planned, mask, g.now, g.cause, false)
 	e.noteWrite(mask, g.ticket)
-	g.planned, g.undo = g.planned[:0], g.undo[:0]
+	g.planned = g.planned[:0]
+	g.undo.forget()
 	return nil
 }
 
@@ -212,13 +191,8 @@ func (g *group) flushAll(planned []command.Planned) error {
 
 // rollback restores the keys as they were before the group.
 func (g *group) rollback() {
-	for i := len(g.undo) - 1; i >= 0; i-- {
-		p := &g.undo[i]
-		if err := g.e.shards[p.Shard].fold(&p.Effect); err != nil {
-			crash(err)
-		}
-	}
-	g.planned, g.undo = nil, nil
+	g.undo.restore(g.e)
+	g.planned = nil
 }
 
 func copyEffect(e *effect.Effect) effect.Effect {

@@ -44,13 +44,13 @@ func (e *Engine) Libraries() *state.Libraries { return e.shards[0].ks.Libraries(
 
 // keepLibraries saves what makes the libraries as they are now.
 func (g *group) keepLibraries(sh *shard) {
-	at := len(g.undo)
+	at := len(g.undo.effects)
 	sh.ks.Libraries().RebuildLibraries(func(ef *effect.Effect) bool {
-		g.undo = append(g.undo, command.Planned{Shard: sh.id, Effect: copyEffect(ef)})
+		g.undo.effects = append(g.undo.effects, command.Planned{Shard: sh.id, Effect: copyEffect(ef)})
 		return true
 	})
-	reverse(g.undo[at:])
-	g.undo = append(g.undo, command.Planned{
+	reverse(g.undo.effects[at:])
+	g.undo.effects = append(g.undo.effects, command.Planned{
 		Shard:  sh.id,
 		Effect: effect.Effect{Op: effect.Function, Args: [][]byte{[]byte("FLUSH")}},
 	})

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/state"
+)
+
+// undo is what makes the keys that a group changes as they were: of small values the effects that rebuild
+// them, of large ones a view of the shard, which costs the same whatever their size.
+type undo struct {
+	effects []command.Planned // to be folded from the last one to the first
+	kept    map[string]struct{}
+	large   []largeKey
+	views   map[int]*state.View // by shard
+}
+
+// largeKey is a key whose value is in its shard's view.
+type largeKey struct {
+	shard int
+	key   []byte
+}
+
+// keep saves what makes key as it is now, unless the group has done so before. REQUIRES: the shard's lock is held.
+func (u *undo) keep(sh *shard, key []byte) {
+	id := string(append(binary.AppendUvarint(nil, uint64(sh.id)), key...))
+	if _, done := u.kept[id]; done {
+		return
+	}
+	if u.kept == nil {
+		u.kept = make(map[string]struct{})
+	}
+	u.kept[id] = struct{}{}
+	entry, ok := sh.ks.Lookup(key)
+	if ok && entry.Large() {
+		if u.views == nil {
+			u.views = make(map[int]*state.View)
+		}
+		if u.views[sh.id] == nil {
+			u.views[sh.id] = sh.ks.View()
+		}
+		u.large = append(u.large, largeKey{shard: sh.id, key: bytes.Clone(key)})
+		return
+	}
+	// The effects are folded backwards: first the key goes, then it is rebuilt.
+	if ok {
+		at := len(u.effects)
+		sh.ks.Rebuild(entry, func(ef effect.Effect) {
+			u.effects = append(u.effects, command.Planned{Shard: sh.id, Effect: copyEffect(&ef)})
+		})
+		reverse(u.effects[at:])
+	}
+	u.effects = append(u.effects, command.Planned{
+		Shard:  sh.id,
+		Effect: effect.Effect{Op: effect.Del, Args: [][]byte{bytes.Clone(key)}},
+	})
+}
+
+func reverse(p []command.Planned) {
+	for i, j := 0, len(p)-1; i < j; i, j = i+1, j-1 {
+		p[i], p[j] = p[j], p[i]
+	}
+}
+
+// restore folds what was kept. REQUIRES: the locks of the shards are held.
+func (u *undo) restore(e *Engine) {
+	fold := func(shard int, ef *effect.Effect) {
+		if err := e.shards[shard].fold(ef); err != nil {
+			crash(err)
+		}
+	}
+	for i := len(u.effects) - 1; i >= 0; i-- {
+		fold(u.effects[i].Shard, &u.effects[i].Effect)
+	}
+	for _, k := range u.large {
+		fold(k.shard, &effect.Effect{Op: effect.Del, Args: [][]byte{k.key}})
+		u.views[k.shard].RebuildKey(k.key, func(ef *effect.Effect) { fold(k.shard, ef) })
+	}
+	u.forget()
+}
+
+// forget drops what was kept. REQUIRES: the locks of the shards are held.
+func (u *undo) forget() {
+	for _, v := range u.views {
+		v.Close()
+	}
+	*u = undo{effects: u.effects[:0]}
+}
