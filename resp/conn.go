@@ -71,6 +71,7 @@ type Conn struct {
 	soft    softLimit
 	active  int64 // unix nanoseconds of the last input
 	kill    atomic.Bool
+	claim   atomic.Int32
 	reason  error // why it is closing
 	id      uint64
 	fd      int
@@ -158,9 +159,36 @@ func (c *Conn) OutputPending() int { return len(c.W.Buf) + c.out.size }
 // IsClosed reports whether Closed was called or the connection is about to close.
 func (c *Conn) IsClosed() bool { return c.state&(closing|closed) != 0 || c.kill.Load() }
 
-// Alive reports whether somebody is there to take a reply: the connection is not about to close, and as far as the
-// kernel knows its client has not hung up. Any goroutine.
-func (c *Conn) Alive() bool { return !c.kill.Load() && (c.fd < 0 || !hungUp(c.fd)) }
+// Claims on a parked connection.
+const (
+	unclaimed = iota
+	claimed   // a reply is being made: a hang-up does not close the connection before it is sent
+	forfeited // the client has hung up, nobody claims any more
+)
+
+// Claim asks, for a parked connection, whether somebody is there to take a reply, and if so keeps a client that only
+// hangs up from closing it before Resume has sent that reply, or Unclaim was called. Any goroutine, one at a time.
+func (c *Conn) Claim() bool {
+	if c.kill.Load() || !c.claim.CompareAndSwap(unclaimed, claimed) {
+		return false
+	}
+	if c.fd >= 0 && hungUp(c.fd) {
+		c.Unclaim()
+		return false
+	}
+	return true
+}
+
+// Unclaim ends a Claim without a reply. Any goroutine.
+func (c *Conn) Unclaim() {
+	c.claim.Store(unclaimed)
+	c.Post(func() {}) // the client may have hung up meanwhile
+}
+
+// forfeit reports whether the connection's client has hung up and no reply is being made.
+func (c *Conn) forfeit() bool {
+	return c.state&running == 0 && (c.claim.CompareAndSwap(unclaimed, forfeited) || c.claim.Load() == forfeited)
+}
 
 // Park stops the connection after the command that calls it: no further command runs until Resume.
 // Replies already built leave. If the client hangs up meanwhile, the connection closes.

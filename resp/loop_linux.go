@@ -168,7 +168,7 @@ func (l *loop) event(ev *unix.EpollEvent) {
 	if ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.state |= hungup
 		gone := ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0
-		if c.state&parked != 0 && c.state&held == 0 && (gone || c.state&running == 0) {
+		if c.state&parked != 0 && c.state&held == 0 && (gone || c.forfeit()) {
 			l.close(c, io.EOF)
 			return
 		}

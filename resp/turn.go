@@ -186,6 +186,7 @@ func (t *turn) task(k task) {
 	case taskResume:
 		t.touch(c)
 		c.state &^= parked | running
+		c.claim.Store(unclaimed)
 		t.proceed(c)
 	case taskRelease:
 		c.state &^= held
@@ -260,7 +261,7 @@ func (t *turn) settle(c *Conn) {
 	case c.state&closing != 0:
 		t.close(c, c.reason)
 	case c.state&parked != 0:
-		if c.state&(ended|hungup) != 0 && c.state&running == 0 {
+		if c.state&(ended|hungup) != 0 && c.forfeit() {
 			t.close(c, io.EOF)
 		} else if t.draining && c.state&running == 0 {
 			t.close(c, ErrShutdown)

@@ -24,8 +24,10 @@ type Waiter struct {
 	W resp.Writer
 	// Ticket has what must be safe before the reply leaves.
 	Ticket Ticket
-	// Alive, if set, tells whether the client is still there. It is called with shard locks held.
-	Alive func() bool
+	// Claim, if set, tells whether the client is there to take a reply, and makes sure that it gets the one that
+	// follows: Done, or Unclaim if there is none yet. They are called with shard locks held.
+	Claim   func() bool
+	Unclaim func()
 	// Done is called once when there is a reply, from any goroutine, without locks. It must not block.
 	Done func(*Waiter)
 
@@ -176,7 +178,7 @@ func (e *Engine) serve(w *Waiter, now int64) (served bool) {
 	if w.over {
 		return false
 	}
-	if w.Alive != nil && !w.Alive() {
+	if w.Claim != nil && !w.Claim() {
 		w.end()
 		return false
 	}
@@ -198,6 +200,9 @@ func (e *Engine) serve(w *Waiter, now int64) (served bool) {
 	failed = false
 	if c.Waits() != nil {
 		w.join()
+		if w.Unclaim != nil {
+			w.Unclaim()
+		}
 		return false
 	}
 	w.end()

@@ -16,8 +16,8 @@ func (s *session) runBlocking(c *command.Ctx, t *engine.Ticket) (waits bool) {
 		s.srv.blocked.Add(1)
 		return &engine.Waiter{
 			W:     resp.Writer{Proto: s.conn.W.Proto},
-			Alive: s.conn.Alive,
-			Done:  func(w *engine.Waiter) { s.conn.Resume(func() { s.unblocked(w, muted) }) },
+			Claim: s.conn.Claim, Unclaim: s.conn.Unclaim,
+			Done: func(w *engine.Waiter) { s.conn.Resume(func() { s.unblocked(w, muted) }) },
 		}
 	})
 	if w == nil {
