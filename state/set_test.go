@@ -66,12 +66,6 @@ func openSet(ks *Keyspace, key string) *Set {
 	return &s
 }
 
-func membersOf(s *Set) (out []string) {
-	s.Each(func(m []byte) bool { out = append(out, string(m)); return true })
-	sort.Strings(out)
-	return out
-}
-
 func TestContainersGrowAndShrink(t *testing.T) {
 	ks := New(1)
 	defer ks.Release()
