@@ -89,10 +89,9 @@ func (s *Stream) TopID() StreamID {
 }
 
 // Chunks returns in how many pieces the entries are stored.
-func (s *Stream) Chunks() (n int) {
+func (s *Stream) Chunks() int {
 	t := s.chunks()
-	t.each(func(arena.Ref, uint64, uint64) bool { n++; return true })
-	return n
+	return int(t.weight())
 }
 
 // seekChunk returns a cursor before the only chunk that may have id: the last one that begins at or

@@ -13,6 +13,7 @@ var families = [][]*Command{
 	pubsubCommands,
 	hashCommands, hashFieldCommands,
 	setCommands, sortCommands, zsetCommands, zsetRangeCommands, zsetBlockingCommands, geoCommands,
+	streamCommands, streamGroupCommands,
 }
 
 // table is the finished command table.

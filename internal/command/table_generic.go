@@ -156,7 +156,7 @@ var genericCommands = []*Command{
 			{Name: "newkey", Type: "key", KeySpecIndex: 1},
 		},
 		Plan:    planRename,
-		Effects: "SET newkey value [PXAT ms], or for other types DEL newkey, its rebuild effects (ZADD, SADD, HSET, RPUSH, XADD and kin), HPEXPIREAT and PEXPIREAT; DEL key",
+		Effects: "SET newkey value [PXAT ms], or for other types DEL newkey, its rebuild effects (ZADD, SADD, HSET, RPUSH, the stream effects XADD, XTRIM, XSETID, XGROUP, XCLAIM), HPEXPIREAT and PEXPIREAT; DEL key",
 	},
 	{
 		Name: "renamenx", Arity: 3,
@@ -178,7 +178,7 @@ var genericCommands = []*Command{
 			{Name: "newkey", Type: "key", KeySpecIndex: 1},
 		},
 		Plan:    planRenameNX,
-		Effects: "SET newkey value [PXAT ms], or for other types its rebuild effects (ZADD, SADD, HSET, RPUSH, XADD and kin), HPEXPIREAT and PEXPIREAT; DEL key",
+		Effects: "SET newkey value [PXAT ms], or for other types its rebuild effects (ZADD, SADD, HSET, RPUSH, the stream effects XADD, XTRIM, XSETID, XGROUP, XCLAIM), HPEXPIREAT and PEXPIREAT; DEL key",
 	},
 	{
 		Name: "copy", Arity: -3,
@@ -199,7 +199,7 @@ var genericCommands = []*Command{
 			{Name: "replace", Type: "pure-token", Token: "REPLACE", Flags: []string{"optional"}},
 		},
 		Plan:    planCopy,
-		Effects: "SET destination value [PXAT ms], or for other types DEL destination, its rebuild effects (ZADD, SADD, HSET, RPUSH, XADD and kin), HPEXPIREAT and PEXPIREAT",
+		Effects: "SET destination value [PXAT ms], or for other types DEL destination, its rebuild effects (ZADD, SADD, HSET, RPUSH, the stream effects XADD, XTRIM, XSETID, XGROUP, XCLAIM), HPEXPIREAT and PEXPIREAT",
 	},
 	{
 		Name: "move", Arity: 3,

@@ -108,7 +108,7 @@ func (s *Store) parse(line string) ([][]byte, *command.Command) {
 		}
 		args = append(args, []byte(w))
 	}
-	cmd := command.Lookup(args[0])
+	cmd, _ := command.Resolve(args)
 	if cmd == nil || cmd.Plan == nil {
 		s.T.Fatalf("%s: no such data command", line)
 	}
