@@ -55,6 +55,8 @@ type Ctx struct {
 	// Nested, inside a group, runs row Cmd with Args as a part of the group and appends the reply to W;
 	// local runs rows without a planner. The effects are a script's unless local is nil. nil outside.
 	Nested func(c *Ctx, local func(*Ctx) error) error
+	// InScript says that a script calls the command: it must not wait for anything.
+	InScript bool
 
 	planned []Planned
 	args    [][]byte // backing of the planned effects' Args

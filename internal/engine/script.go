@@ -34,8 +34,8 @@ func (e *Engine) Script(c *command.Ctx, t *Ticket, fn func() error) error {
 // nested runs a command of a script; see command.Ctx.Nested.
 func (g *group) nested(c *command.Ctx, local func(*command.Ctx) error) error {
 	outer := g.script
-	g.script = local != nil
-	defer func() { g.script = outer }()
+	g.script, c.InScript = local != nil, local != nil
+	defer func() { g.script, c.InScript = outer, outer }()
 	return g.run(c, local)
 }
 

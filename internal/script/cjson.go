@@ -249,7 +249,7 @@ func jsonEscape(c byte) byte {
 // arrayLen returns the length of a table that is an array, or -1.
 func (e *jsonEncoder) arrayLen(t *lua.LTable) int {
 	items, largest, array := 0, 0.0, true
-	t.ForEach(func(k, _ lua.LValue) {
+	each(t, func(k, _ lua.LValue) {
 		n, ok := k.(lua.LNumber)
 		if !ok || n < 1 || float64(n) != math.Floor(float64(n)) {
 			array = false
@@ -284,7 +284,7 @@ func (e *jsonEncoder) table(t *lua.LTable, depth int) {
 	}
 	e.out = append(e.out, '{')
 	first := true
-	t.ForEach(func(k, v lua.LValue) {
+	each(t, func(k, v lua.LValue) {
 		if !first {
 			e.out = append(e.out, ',')
 		}

@@ -120,7 +120,7 @@ func packHead(out []byte, n int, fix, wide byte) []byte {
 // packTable packs a table with keys 1..n as an array, any other as a map.
 func (ip *interp) packTable(out []byte, t *lua.LTable, level int) []byte {
 	count, largest, array := 0, 0.0, true
-	t.ForEach(func(k, _ lua.LValue) {
+	each(t, func(k, _ lua.LValue) {
 		count++
 		n, ok := k.(lua.LNumber)
 		if !ok || n <= 0 || float64(n) != math.Trunc(float64(n)) {
@@ -137,7 +137,7 @@ func (ip *interp) packTable(out []byte, t *lua.LTable, level int) []byte {
 		return out
 	}
 	out = packHead(out, count, 0x80, 0xde)
-	t.ForEach(func(k, v lua.LValue) {
+	each(t, func(k, v lua.LValue) {
 		out = ip.packValue(out, k, level+1)
 		out = ip.packValue(out, v, level+1)
 	})

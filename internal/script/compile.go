@@ -12,6 +12,9 @@ import (
 // compile compiles code. With texts the function expects ip.text as its argument and the operands of ..
 // are converted with it; see concat.go.
 func compile(code, name string, texts bool) (*lua.FunctionProto, error) {
+	if strings.HasPrefix(code, binaryMark[:1]) {
+		return nil, fmt.Errorf("%s: bad code: precompiled code is not allowed", name)
+	}
 	chunk, err := parse.Parse(strings.NewReader(code), name)
 	if err != nil {
 		return nil, syntaxError(name, err)

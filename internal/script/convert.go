@@ -213,7 +213,7 @@ func (r *replier) tagged(t *lua.LTable, depth int) bool {
 	}
 	if m, ok := t.RawGetString("map").(*lua.LTable); ok {
 		r.w.Map(count(m))
-		m.ForEach(func(k, v lua.LValue) {
+		each(m, func(k, v lua.LValue) {
 			r.reply(k, depth+1)
 			r.reply(v, depth+1)
 		})
@@ -221,14 +221,14 @@ func (r *replier) tagged(t *lua.LTable, depth int) bool {
 	}
 	if m, ok := t.RawGetString("set").(*lua.LTable); ok {
 		r.w.Set(count(m))
-		m.ForEach(func(k, _ lua.LValue) { r.reply(k, depth+1) })
+		each(m, func(k, _ lua.LValue) { r.reply(k, depth+1) })
 		return true
 	}
 	return false
 }
 
 func count(t *lua.LTable) (n int) {
-	t.ForEach(func(_, _ lua.LValue) { n++ })
+	each(t, func(_, _ lua.LValue) { n++ })
 	return n
 }
 

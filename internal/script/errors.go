@@ -18,7 +18,7 @@ func (ip *interp) initErrors() {
 			t = ip.errorTable(msgKilled)
 		case !ok:
 			t = L.NewTable()
-			t.RawSetString("err", lua.LString("ERR "+textOf(L, L.Get(1))))
+			t.RawSetString("err", lua.LString("ERR "+ip.reword(L, textOf(L, L.Get(1)))))
 		}
 		if source, line, ok := position(L); ok && !ip.isProtected(t) {
 			t.RawSetString("source", lua.LString("@"+source))

@@ -73,7 +73,7 @@ func (rt *Runtime) Flags(cmd *command.Command, args [][]byte) command.Flags {
 			return p.flags.command(cmd.Flags)
 		}
 	case "fcall", "fcall_ro":
-		if f, ok := rt.declared.Load(string(args[1])); ok {
+		if f, ok := rt.declared.Load(strings.ToLower(string(args[1]))); ok {
 			return f.(flags).command(cmd.Flags)
 		}
 	}

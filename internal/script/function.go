@@ -112,7 +112,7 @@ func (rt *Runtime) change(c *command.Ctx, args ...string) error {
 // runFcall is FCALL and FCALL_RO.
 func (rt *Runtime) runFcall(c *command.Ctx, h *Host) {
 	fs := rt.sync()
-	f := fs.byName[string(c.Args[1])]
+	f := fs.byName[strings.ToLower(string(c.Args[1]))]
 	if f == nil {
 		c.W.Error("ERR Function not found")
 		return

@@ -33,7 +33,6 @@ type interp struct {
 	onError     *lua.LFunction
 	onLoadError *lua.LFunction
 	loadGlobals *lua.LTable // while a library is loaded
-	rng         rand48
 
 	rt   *Runtime
 	call *call    // of the script that runs, nil if none does
@@ -240,7 +239,7 @@ func (ip *interp) seal() {
 	ip.env = ip.protect(ip.globals)
 	ip.envMeta = ip.shown[ip.env]
 	var names []string
-	ip.globals.ForEach(func(k, v lua.LValue) {
+	each(ip.globals, func(k, v lua.LValue) {
 		if t, ok := v.(*lua.LTable); ok && t != ip.globals {
 			names = append(names, lua.LVAsString(k))
 		}

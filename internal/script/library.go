@@ -40,13 +40,15 @@ type functions struct {
 	of     *state.Libraries // what they were made from
 	ip     *interp
 	libs   map[string]*library
-	byName map[string]*function
+	byName map[string]*function // by name in lower case: FCALL does not tell cases apart
 }
 
 // link adds a library's functions.
 func (fs *functions) link(l *library) {
 	fs.libs[l.name] = l
-	maps.Copy(fs.byName, l.funcs)
+	for name, f := range l.funcs {
+		fs.byName[strings.ToLower(name)] = f
+	}
 }
 
 // clash returns the name of a function of l that another library has, or "". Libraries whose names are in without do not count.
@@ -56,8 +58,10 @@ func (fs *functions) clash(l *library, without map[string]bool) string {
 			continue
 		}
 		for name := range l.funcs {
-			if other.funcs[name] != nil {
-				return name
+			for theirs := range other.funcs {
+				if strings.EqualFold(name, theirs) {
+					return name
+				}
 			}
 		}
 	}
@@ -204,7 +208,7 @@ func namedArgs(L *lua.LState) (f *function, bad string) {
 	}
 	f = &function{}
 	named := false
-	t.ForEach(func(k, v lua.LValue) {
+	each(t, func(k, v lua.LValue) {
 		if bad != "" {
 			return
 		}

@@ -155,7 +155,7 @@ func (c *call) admit(args [][]byte) (cmd *command.Command, bad string) {
 		return nil, "Unknown Redis command called from script"
 	case !cmd.ArityOK(len(args)):
 		return cmd, "Wrong number of args calling Redis command from script"
-	case cmd.Flags&command.NoScript != 0:
+	case cmd.Flags&command.NoScript != 0 && !c.anything:
 		return cmd, "This Redis command is not allowed from script"
 	case c.readOnly && cmd.Flags&(write|command.MayReplicate) != 0:
 		return cmd, msgReadOnly

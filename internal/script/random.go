@@ -6,13 +6,16 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// rand48 is the generator of drand48: with the same seed, math.random gives the same numbers as in Redis.
+// rand48 is the generator of drand48: with the same seed, math.random gives the same numbers as in Redis. All scripts share one.
 type rand48 uint64
 
 const (
 	randomMax  = math.MaxInt32
 	randomMask = 1<<48 - 1
 )
+
+// firstRandom is the state before anybody seeds it.
+const firstRandom rand48 = 0x1234ABCD330E
 
 func (r *rand48) seed(n int32) { *r = rand48(uint64(uint32(n))<<16 | 0x330E) }
 
@@ -23,16 +26,15 @@ func (r *rand48) next() int64 {
 
 // openRandom replaces math.random and math.randomseed.
 func (ip *interp) openRandom(math *lua.LTable) {
-	ip.rng.seed(0)
 	math.RawSetString("randomseed", ip.L.NewFunction(func(L *lua.LState) int {
-		ip.rng.seed(int32(int64(L.CheckNumber(1)))) //nolint:gosec // as in Redis, the low 32 bits
+		ip.rt.rng.seed(int32(int64(L.CheckNumber(1)))) //nolint:gosec // as in Redis, the low 32 bits
 		return 0
 	}))
 	math.RawSetString("random", ip.L.NewFunction(ip.random))
 }
 
 func (ip *interp) random(L *lua.LState) int {
-	r := float64(ip.rng.next()%randomMax) / randomMax
+	r := float64(ip.rt.rng.next()%randomMax) / randomMax
 	switch L.GetTop() {
 	case 0:
 		L.Push(lua.LNumber(r))

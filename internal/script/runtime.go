@@ -33,11 +33,14 @@ type Runtime struct {
 
 	libraries, functions atomic.Int64 // counts, for FUNCTION STATS
 	declared             declaredFlags
+	rng                  rand48
+
+	allowAll atomic.Bool // DEBUG SET-DISABLE-DENY-SCRIPTS
 }
 
 // New returns a runtime over e.
 func New(e *engine.Engine) *Runtime {
-	return &Runtime{eng: e, cache: make(map[string]*program)}
+	return &Runtime{eng: e, cache: make(map[string]*program), rng: firstRandom}
 }
 
 // Host is what a runtime needs to know of who runs a script.
@@ -74,6 +77,7 @@ type call struct {
 	proto    int
 	readOnly bool
 	allowOOM bool
+	anything bool // NoScript does not count
 
 	w    resp.Writer // the reply of the command that the script has called
 	args [][]byte
@@ -106,6 +110,7 @@ func (rt *Runtime) execute(ctx *command.Ctx, h *Host, ip *interp, j *job) {
 		ctx: ctx, host: h, run0: r, proto: 2,
 		readOnly: j.ro || j.flags&compat == 0 && j.flags&noWrites != 0,
 		allowOOM: j.flags&compat == 0 && j.flags&allowOOM != 0,
+		anything: rt.allowAll.Load(),
 	}
 	ip.hook.stop.Store(false)
 	ip.hook.left = hookEvery
@@ -140,7 +145,6 @@ func (ip *interp) invoke(j *job) (lua.LValue, error) {
 	L.Push(j.fn)
 	n := 2
 	if j.eval {
-		ip.rng.seed(0)
 		ip.globals.RawSetString("KEYS", keys)
 		ip.globals.RawSetString("ARGV", argv)
 		L.Push(ip.text)
@@ -199,6 +203,9 @@ func (rt *Runtime) Busy(limit time.Duration) string {
 	}
 	return r.busyText()
 }
+
+// AllowAll lets scripts run commands that are not for scripts (DEBUG SET-DISABLE-DENY-SCRIPTS).
+func (rt *Runtime) AllowAll(on bool) { rt.allowAll.Store(on) }
 
 // Stop ends the running script, whatever it has done, and lets Run fail. For the end of the process.
 func (rt *Runtime) Stop() {

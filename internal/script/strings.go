@@ -9,6 +9,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
+// binaryMark begins precompiled code, which scripts may not load.
+const binaryMark = "\x1bLua"
+
 // stringMax is the longest string that string.rep makes.
 const stringMax = 1 << 30
 
@@ -30,6 +33,11 @@ func appendG(dst []byte, f float64, prec int) []byte {
 // openStrings replaces what differs from C Lua in the library string.
 func (ip *interp) openStrings() {
 	t := ip.globals.RawGetString("string").(*lua.LTable)
+	t.RawSetString("dump", ip.L.NewFunction(func(L *lua.LState) int {
+		L.CheckFunction(1)
+		L.Push(lua.LString(binaryMark)) // what no function can be made of again
+		return 1
+	}))
 	t.RawSetString("format", ip.L.NewFunction(stringFormat))
 	t.RawSetString("rep", ip.L.NewFunction(func(L *lua.LState) int {
 		s, n := L.CheckString(1), L.CheckInt64(2)

@@ -60,7 +60,7 @@ var debugCommands = map[string]debugFunc{
 	"replybuffer":                  {4, debugIgnored, false},
 	"pause-cron":                   {3, debugIgnored, false},
 	"set-skip-checksum-validation": {3, debugIgnored, false},
-	"set-disable-deny-scripts":     {3, debugIgnored, false},
+	"set-disable-deny-scripts":     {3, debugDenyScripts, false},
 	"jmap":                         {-2, debugJmap, false},
 }
 
@@ -118,18 +118,33 @@ func debugSleep(s *session, args [][]byte) {
 
 // debugReload is DEBUG RELOAD [NOSAVE]: snapshot, forget everything, fold it again from disk.
 func debugReload(s *session, args [][]byte) {
-	save := true
+	save, merge, noFlush := true, false, false
 	for _, a := range args[2:] {
 		switch {
 		case isName(a, "nosave"):
 			save = false
-		case isName(a, "merge"), isName(a, "noflush"):
+		case isName(a, "merge"):
+			merge = true
+		case isName(a, "noflush"):
+			noFlush = true
 		default:
 			s.w.Error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
 			return
 		}
 	}
+	// Redis loads what it has saved on top of what is there, and fails when a key or a library is there already. Here loading always
+	// starts from nothing; what would fail there is refused.
+	if _, libraries, _, _ := s.srv.scripts.rt.Memory(); noFlush && !merge && libraries > 0 {
+		s.w.Error("ERR Error trying to load the RDB dump, check server logs.")
+		return
+	}
 	s.reload(save)
+}
+
+// debugDenyScripts is DEBUG SET-DISABLE-DENY-SCRIPTS 0|1: with 1 scripts may run commands that are not for scripts.
+func debugDenyScripts(s *session, args [][]byte) {
+	s.srv.scripts.rt.AllowAll(string(args[2]) != "0")
+	s.w.OK()
 }
 
 func debugLoadAOF(s *session, _ [][]byte) { s.reload(false) }
