@@ -16,12 +16,13 @@ import (
 // large one is a set of elements in two trees: names is keyed by the hash of the member, scores by the
 // order-preserving bits of the score and then by the member.
 //
-//	head    = elements, root of names, root of scores
+//	head    = elements, root of names, root of scores, bytes of elements and nodes
 //	element = score (8, IEEE 754), length of the member as uvarint, bytes of the member
 const (
 	zsetCount = iota
 	zsetNames
 	zsetScores
+	zsetBytes
 	zsetHeadWords
 )
 
@@ -31,6 +32,7 @@ var zsetOps = kindOps{
 	digest:    digestZSet,
 	rebuild:   rebuildZSet,
 	blocks:    zsetBlocks,
+	bytes:     func(v value) int { return int(v.words(zsetHeadWords)[zsetBytes]) },
 	drain:     drainZSet,
 	encoding: func(_ value, hint byte) string {
 		if hint&hintLarge != 0 {

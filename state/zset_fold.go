@@ -141,17 +141,19 @@ type zsetWriter struct {
 	ks            *Keyspace
 	w             []uint64
 	names, scores tree
+	before        int64 // bytes of the keyspace before the first change
 }
 
 func (ks *Keyspace) zsetWriter(w []uint64) zsetWriter {
 	t := tree{a: ks.a, keyed: true, bytes: &ks.bytes}
-	z := zsetWriter{ks: ks, w: w, names: t, scores: t}
+	z := zsetWriter{ks: ks, w: w, names: t, scores: t, before: ks.bytes}
 	z.names.root, z.scores.root = arena.Ref(w[zsetNames]), arena.Ref(w[zsetScores])
 	return z
 }
 
 func (z *zsetWriter) close() {
 	z.w[zsetNames], z.w[zsetScores] = uint64(z.names.root), uint64(z.scores.root)
+	z.w[zsetBytes] += uint64(z.ks.bytes - z.before)
 }
 
 // newElement makes the block of an element.

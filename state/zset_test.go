@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kevydb/kevy/internal/arena"
 	"github.com/kevydb/kevy/log/effect"
 )
 
@@ -171,6 +172,34 @@ func testZSetScan(t *testing.T, z ZSet, n int) {
 		if k != 1 {
 			t.Errorf("%s seen %d times", m, k)
 		}
+	}
+}
+
+// TestZSetBytes: the head counts what the blocks hold, whatever changes.
+func TestZSetBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	ks := New(1)
+	defer ks.Release()
+	var views []*View
+	for step := range 3000 {
+		mustFold(t, ks, zsetCollection.effect(rng, "z"))
+		if step%300 == 0 {
+			views = append(views, ks.View())
+		}
+		if step%100 != 0 {
+			continue
+		}
+		e, ok := ks.Lookup([]byte("z"))
+		if v := valueAt(ks.a, e.ref); ok && v.head != 0 {
+			n := 0
+			zsetBlocks(v, func(r arena.Ref) { n += ks.a.Capacity(r) })
+			if got := zsetOps.bytes(v); got != n {
+				t.Fatalf("step %d: %d bytes, counted %d", step, got, n)
+			}
+		}
+	}
+	for _, v := range views {
+		v.Close()
 	}
 }
 

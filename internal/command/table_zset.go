@@ -341,7 +341,8 @@ var zsetCommands = []*Command{
 				{Name: "withscores", Type: "pure-token", Token: "WITHSCORES", Flags: []string{"optional"}},
 			}},
 		},
-		Plan: planZRandMember,
+		Plan:        planZRandMember,
+		Differences: "A count below -67108864 is refused.",
 	},
 	{
 		Name: "zscan", Arity: -3,

@@ -158,6 +158,8 @@ func planZRandMember(c *Ctx) {
 	case !ok:
 	case !found || n == 0:
 		c.W.Array(0)
+	case n < -maxDraws:
+		c.W.Error("ERR value is out of range")
 	case n < 0:
 		writeDraws(c, &z, -n, scores)
 	default:
