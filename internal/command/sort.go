@@ -116,7 +116,7 @@ func runSort(c *Ctx, readOnly bool) {
 		c.W.Error(msgWrongType)
 		return
 	}
-	if o.asIs && kind == state.TypeSet && o.store != nil {
+	if o.asIs && kind == state.TypeSet && (o.store != nil || c.InScript) { // the same order everywhere
 		o.asIs, o.alpha, o.by = false, true, nil
 	}
 	items := sortElements(c, e, kind, &o)
