@@ -222,8 +222,10 @@ func TestZSetMembersInOrder(t *testing.T) {
 }
 
 func TestScoreKeys(t *testing.T) {
-	scores := []float64{math.Inf(-1), -math.MaxFloat64, -1.5, -1, -math.SmallestNonzeroFloat64, 0,
-		math.SmallestNonzeroFloat64, 0.5, 1, 1e15, math.MaxFloat64, math.Inf(1)}
+	scores := []float64{
+		math.Inf(-1), -math.MaxFloat64, -1.5, -1, -math.SmallestNonzeroFloat64, 0,
+		math.SmallestNonzeroFloat64, 0.5, 1, 1e15, math.MaxFloat64, math.Inf(1),
+	}
 	for i, f := range scores {
 		if scoreOf(scoreKey(f)) != f {
 			t.Errorf("%v becomes %v", f, scoreOf(scoreKey(f)))

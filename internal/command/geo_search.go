@@ -103,6 +103,7 @@ func (q *geoQuery) parse(args [][]byte) (bad errorText) {
 			}
 		}
 		args = args[3:]
+	case geoModern:
 	}
 	for bad == "" && len(args) > 0 {
 		var used int
@@ -262,6 +263,7 @@ func (q *geoQuery) search() (points []geoPoint) {
 		q.order = geoNearest
 	}
 	switch q.order {
+	case geoUnsorted:
 	case geoNearest:
 		slices.SortStableFunc(points, func(a, b geoPoint) int { return cmp.Compare(a.dist, b.dist) })
 	case geoFarthest:

@@ -24,8 +24,10 @@ var geoEffectCases = []effectCase{
 
 // TestGeoKeys: the keys that a search may store into are among its keys.
 func TestGeoKeys(t *testing.T) {
-	for request, want := range map[string]int{"GEORADIUS k 1 2 3 m": 1, "GEORADIUS k 1 2 3 m STORE d": 2,
-		"GEORADIUSBYMEMBER k x 3 m STOREDIST d": 2, "GEORADIUS_RO k 1 2 3 m": 1, "GEOSEARCHSTORE d k x": 2} {
+	for request, want := range map[string]int{
+		"GEORADIUS k 1 2 3 m": 1, "GEORADIUS k 1 2 3 m STORE d": 2,
+		"GEORADIUSBYMEMBER k x 3 m STOREDIST d": 2, "GEORADIUS_RO k 1 2 3 m": 1, "GEOSEARCHSTORE d k x": 2,
+	} {
 		args := fields(request)
 		if got := KeyPositions(Lookup(args[0]), args, nil); len(got) != want {
 			t.Errorf("%s: keys at %v", request, got)
@@ -92,7 +94,7 @@ func TestOracleGeoRandom(t *testing.T) {
 
 // numbers returns the numbers among the lines of a reply: servers before 7.2 write them otherwise.
 func numbers(reply string) (out []float64) {
-	for _, line := range strings.Split(reply, "\r\n") {
+	for line := range strings.SplitSeq(reply, "\r\n") {
 		if f, err := strconv.ParseFloat(strings.TrimPrefix(line, ","), 64); err == nil {
 			out = append(out, f)
 		}

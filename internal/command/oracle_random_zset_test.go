@@ -42,8 +42,10 @@ var zsetShapes = map[string][]string{
 }
 
 func zsetRequest(r *rand.Rand, name string) [][]byte {
-	pools := map[string][]string{"k": zsetKeys, "m": zsetMembers, "s": zsetScores, "r": zsetRanks, "l": zsetLex, "w": zsetWords,
-		"t": zsetTails, "g": zsetMerges, "i": poolInts}
+	pools := map[string][]string{
+		"k": zsetKeys, "m": zsetMembers, "s": zsetScores, "r": zsetRanks, "l": zsetLex, "w": zsetWords,
+		"t": zsetTails, "g": zsetMerges, "i": poolInts,
+	}
 	forms := zsetShapes[name]
 	form := strings.Fields(forms[r.IntN(len(forms))])
 	line := []string{name}

@@ -88,9 +88,11 @@ func TestZSetHotPlannersDoNotAllocate(t *testing.T) {
 		for i := range size {
 			h.run("ZADD", "k", string(h.ctx.Int(int64(i))), "m"+string(h.ctx.Int(int64(i))))
 		}
-		for _, request := range []string{"ZADD k 1.5 m3", "ZADD k 7 new", "ZINCRBY k 2 m3", "ZSCORE k m4", "ZRANK k m4",
+		for _, request := range []string{
+			"ZADD k 1.5 m3", "ZADD k 7 new", "ZINCRBY k 2 m3", "ZSCORE k m4", "ZRANK k m4",
 			"ZRANGE k 0 3", "ZRANGE k 1 3 BYSCORE LIMIT 0 2", "ZCOUNT k 1 3", "ZREM k m1", "ZPOPMIN k", "ZCARD k",
-			"ZMSCORE k m1 m2", "ZRANGEBYSCORE k -inf (3 WITHSCORES", "ZREVRANGE k 0 -1"} {
+			"ZMSCORE k m1 m2", "ZRANGEBYSCORE k -inf (3 WITHSCORES", "ZREVRANGE k 0 -1",
+		} {
 			args := fields(request)
 			h.plan(args)
 			if n := testing.AllocsPerRun(100, func() { h.plan(args) }); n != 0 {

@@ -35,20 +35,15 @@ const (
 	aggregateMax
 )
 
+// apply merges two scores. A y that is no number counts in sums only.
 func (a aggregate) apply(x, y float64) float64 {
-	switch a {
-	case aggregateMin:
-		if y < x {
-			return y
-		}
-		return x
-	case aggregateMax:
-		if y > x {
-			return y
-		}
-		return x
+	switch {
+	case a == aggregateSum:
+		return noNaN(x + y)
+	case a == aggregateMin && y < x, a == aggregateMax && y > x:
+		return y
 	}
-	return noNaN(x + y)
+	return x
 }
 
 // noNaN makes 0 of what is no number: inf - inf, and 0 times inf.
@@ -69,28 +64,26 @@ type source struct {
 }
 
 func (s *source) score(m []byte) (float64, bool) {
-	switch s.kind {
-	case state.TypeZSet:
+	if s.kind == state.TypeZSet {
 		return s.zset.Score(m)
-	case state.TypeSet:
-		return 1, s.set.Has(m)
 	}
-	return 0, false
+	return 1, s.kind == state.TypeSet && s.set.Has(m)
 }
 
 // each calls f with every element, until f returns false. The member of a set is valid until f returns.
 func (s *source) each(f func(m []byte, score float64) bool) {
-	switch s.kind {
-	case state.TypeZSet:
-		cur := s.zset.At(0)
-		for {
-			score, m, ok := cur.Next()
-			if !ok || !f(m, score) {
-				return
-			}
-		}
-	case state.TypeSet:
+	if s.kind == state.TypeSet {
 		s.set.Each(func(m []byte) bool { return f(m, 1) })
+	}
+	if s.kind != state.TypeZSet {
+		return
+	}
+	cur := s.zset.At(0)
+	for {
+		score, m, ok := cur.Next()
+		if !ok || !f(m, score) {
+			return
+		}
 	}
 }
 
