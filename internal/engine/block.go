@@ -211,10 +211,11 @@ func (e *Engine) serve(w *Waiter, now int64) (served bool) {
 
 // end marks the wait as over. REQUIRES: w.mu held.
 func (w *Waiter) end() {
-	w.over = true
-	if w.timer != nil {
+	if !w.over && w.timer != nil {
 		w.timer.Stop()
+		w.e.waitTimed.Add(-1)
 	}
+	w.over = true
 }
 
 // enter begins a wait. REQUIRES: the locks of mask.
@@ -231,6 +232,7 @@ func (e *Engine) enter(w *Waiter, c *command.Ctx, mask uint64) {
 	}
 	w.join()
 	if x.Deadline != 0 {
+		e.waitTimed.Add(1)
 		w.mu.Lock()
 		w.timer = time.AfterFunc(untilMS(c.Now, x.Deadline), w.timeout)
 		w.mu.Unlock()

@@ -51,6 +51,7 @@ type Engine struct {
 
 	ctxs       sync.Pool     // *command.Ctx, for the commands of waiters
 	readyClock atomic.Uint64 // keys that became ready for waiters
+	waitTimed  atomic.Int64  // waiters with a timeout
 
 	checkpoint checkpointer
 	closeOnce  sync.Once

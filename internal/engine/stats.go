@@ -10,10 +10,13 @@ type Stats struct {
 	Expired       uint64 // keys deleted at their deadline since start
 	Dirty         uint64 // effects since the last snapshot
 	UsedBytes     int64  // memory accounted to records
-	Policy        log.Policy
-	Err           error // why writes are refused
-	Save          SaveStatus
-	Shards        []ShardStats
+	// WaitedKeys counts the keys clients wait for, WaitedAnyChange those where one wants to know of any change,
+	// WaitTimed the clients that wait with a timeout.
+	WaitedKeys, WaitedAnyChange, WaitTimed int
+	Policy                                 log.Policy
+	Err                                    error // why writes are refused
+	Save                                   SaveStatus
+	Shards                                 []ShardStats
 }
 
 // ShardStats is a picture of one shard.
@@ -32,7 +35,7 @@ func (e *Engine) Stats() Stats { return e.stats(false) }
 func (e *Engine) StatsInside() Stats { return e.stats(true) }
 
 func (e *Engine) stats(locked bool) Stats {
-	s := Stats{Policy: e.Policy(), Err: e.brokenErr(), Save: e.SaveStatus()}
+	s := Stats{Policy: e.Policy(), Err: e.brokenErr(), Save: e.SaveStatus(), WaitTimed: int(e.waitTimed.Load())}
 	for _, sh := range e.shards {
 		if !locked {
 			sh.mu.Lock()
@@ -41,6 +44,10 @@ func (e *Engine) stats(locked bool) Stats {
 		s.Expired += sh.expired
 		s.Dirty += sh.dirty
 		s.UsedBytes += sh.ks.UsedBytes()
+		s.WaitedKeys += len(sh.waits.queues)
+		for _, q := range sh.waits.queues {
+			s.WaitedAnyChange += min(q.anyChange, 1)
+		}
 		if !locked {
 			sh.mu.Unlock()
 		}

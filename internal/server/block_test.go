@@ -81,6 +81,22 @@ func TestBlockedTimeouts(t *testing.T) {
 	w := s.client()
 	w.want("RPUSH a 1", ":1")
 	w.want("LLEN a", ":1")
+	c.send("BLPOP x y x 5")
+	s.waitBlocked(1)
+	for name, want := range map[string]string{"blocked_clients": "1", "clients_in_timeout_table": "1", "total_blocking_keys": "2"} {
+		if got := w.field("clients", name); got != want {
+			t.Errorf("%s:%s, want %s", name, got, want)
+		}
+	}
+	w.want("LPUSH y v", ":1")
+	if got := c.read(); got != "*[y v]" {
+		t.Error(got)
+	}
+	for _, name := range []string{"blocked_clients", "clients_in_timeout_table", "total_blocking_keys"} {
+		if got := w.field("clients", name); got != "0" {
+			t.Errorf("%s:%s afterwards", name, got)
+		}
+	}
 }
 
 func TestUnblockAndTransactions(t *testing.T) {

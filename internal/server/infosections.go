@@ -66,7 +66,8 @@ func (r *report) clients() {
 		"client_recent_max_input_buffer", in, "client_recent_max_output_buffer", out,
 		"blocked_clients", r.srv.blocked.Load(),
 	)
-	r.zeros("tracking_clients", "clients_in_timeout_table", "total_blocking_keys", "total_blocking_keys_on_nokey")
+	r.zeros("tracking_clients")
+	r.fields("clients_in_timeout_table", r.stats.WaitTimed, "total_blocking_keys", r.stats.WaitedKeys, "total_blocking_keys_on_nokey", r.stats.WaitedAnyChange)
 }
 
 func (r *report) memory() {
