@@ -26,6 +26,7 @@ func compile(code, name string, texts bool) (*lua.FunctionProto, error) {
 	if err != nil {
 		return nil, syntaxError(name, err)
 	}
+	proto.IsVarArg &^= lua.VarArgNeedsArg // a chunk has no table arg
 	return proto, nil
 }
 

@@ -37,14 +37,14 @@ func (rt *Runtime) find(sha []byte) *program {
 
 // add returns the script of a body, compiling it if it is new. bad is an error, or "".
 func (rt *Runtime) add(body []byte) (p *program, bad string) {
-	text := string(body)
-	sha := sha1Hex(text)
 	rt.mu.Lock()
-	p, ok := rt.cache[sha]
+	p, ok := rt.bodies[string(body)]
 	rt.mu.Unlock()
 	if ok {
 		return p, ""
 	}
+	text := string(body)
+	sha := sha1Hex(text)
 	f, code, bad := header(text)
 	if bad != "" {
 		return nil, bad
@@ -56,7 +56,7 @@ func (rt *Runtime) add(body []byte) (p *program, bad string) {
 	p = &program{sha: sha, flags: f, proto: proto}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	rt.cache[sha] = p
+	rt.cache[sha], rt.bodies[text] = p, p
 	rt.memory += int64(len(body) + len(sha))
 	return p, ""
 }
@@ -169,7 +169,7 @@ func (rt *Runtime) Flush(w *resp.Writer, args [][]byte) {
 		return
 	}
 	rt.mu.Lock()
-	rt.cache, rt.memory = make(map[string]*program), 0
+	rt.cache, rt.bodies, rt.memory = make(map[string]*program), make(map[string]*program), 0
 	rt.epoch++
 	rt.mu.Unlock()
 	w.OK()

@@ -188,9 +188,6 @@ func (c *call) run(cmd *command.Command, args [][]byte) []byte {
 	if c.host.Called != nil {
 		c.host.Called(cmd, c.w.Buf)
 	}
-	if cap(c.w.Buf) > 1<<20 {
-		defer func() { c.w.Buf = nil }()
-	}
 	return c.w.Buf
 }
 

@@ -23,9 +23,11 @@ type Runtime struct {
 	// These belong to the holder of all shard locks.
 	eval *interp
 	fns  *functions
+	call call // reused
 
 	mu      sync.Mutex
 	cache   map[string]*program // by SHA1
+	bodies  map[string]*program // the same, by their text
 	memory  int64               // of the cache
 	epoch   int                 // grows with SCRIPT FLUSH
 	running atomic.Pointer[run]
@@ -40,7 +42,7 @@ type Runtime struct {
 
 // New returns a runtime over e.
 func New(e *engine.Engine) *Runtime {
-	return &Runtime{eng: e, cache: make(map[string]*program), rng: firstRandom}
+	return &Runtime{eng: e, cache: make(map[string]*program), bodies: make(map[string]*program), rng: firstRandom}
 }
 
 // Host is what a runtime needs to know of who runs a script.
@@ -106,7 +108,9 @@ func (rt *Runtime) execute(ctx *command.Ctx, h *Host, ip *interp, j *job) {
 		return
 	}
 	r := &run{name: j.name, eval: j.eval, args: args, began: time.Now(), hook: &ip.hook}
-	c := &call{
+	c := &rt.call
+	*c = call{
+		args: c.args[:0], ends: c.ends[:0], buf: c.buf[:0], w: resp.Writer{Buf: c.w.Buf[:0]},
 		ctx: ctx, host: h, run0: r, proto: 2,
 		readOnly: j.ro || j.flags&compat == 0 && j.flags&noWrites != 0,
 		allowOOM: j.flags&compat == 0 && j.flags&allowOOM != 0,
@@ -119,6 +123,8 @@ func (rt *Runtime) execute(ctx *command.Ctx, h *Host, ip *interp, j *job) {
 	defer func() {
 		rt.running.Store(nil)
 		ip.call = nil
+		c.ctx, c.host, c.run0 = nil, nil, nil
+		c.trim()
 		ctx.W, ctx.Cmd, ctx.Args = w, cmd, args
 	}()
 	v, err := ip.invoke(j)
@@ -136,6 +142,20 @@ func (rt *Runtime) execute(ctx *command.Ctx, h *Host, ip *interp, j *job) {
 		}
 	}
 	(&replier{ip: ip, w: w, proto: c.proto}).reply(v, 0)
+}
+
+// trim lets go of buffers that one script has made large.
+func (c *call) trim() {
+	const most = 64 << 10
+	if cap(c.w.Buf) > most {
+		c.w.Buf = nil
+	}
+	if cap(c.buf) > most {
+		c.buf = nil
+	}
+	if cap(c.args) > most/32 {
+		c.args, c.ends = nil, nil
+	}
 }
 
 // invoke calls the function of a job.

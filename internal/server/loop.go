@@ -2,6 +2,7 @@ package server
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
@@ -24,8 +25,9 @@ type loop struct {
 	called []int    // ids with calls of this turn
 	tick   uint32
 
-	gate  loopGate
-	conns int // connections of the loop
+	gate     loopGate
+	patience *time.Timer // for scripts; nil until the first
+	conns    int         // connections of the loop
 
 	hits, misses uint64 // of this turn
 	rng          *rand.Rand

@@ -103,7 +103,13 @@ func (s *session) startScript(cmd *command.Command, args [][]byte) {
 		j.run(s, func(*job) { s.runScript(cmd, args, j) })
 		s.finishScript(j, cmd, muted, began)
 	})
-	timer := time.NewTimer(scriptPatience)
+	timer := s.loop.patience
+	if timer == nil {
+		timer = time.NewTimer(scriptPatience)
+		s.loop.patience = timer
+	} else {
+		timer.Reset(scriptPatience)
+	}
 	defer timer.Stop()
 	select {
 	case <-j.end:
