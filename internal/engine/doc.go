@@ -5,7 +5,7 @@
 //
 //	who                       alone writes                                  may read              talks by
 //	holder of a shard's lock  that shard's keyspace, log append position,   all of the shard      the lock
-//	                          deadline index, watch lists
+//	                          deadline index, watch lists, waiters' queues
 //	committer (per log)       files' sync state, durable watermark          appended watermark    watermarks
 //	connection                its request reader, reply buffer, session     -                     takes shard locks for one command
 //	snapshotter               temporary snapshot files                      a frozen View         handed over
@@ -14,7 +14,7 @@
 //
 // # Lock order
 //
-//	shard locks by ascending shard number, then txns.mu, then a log's own locks.
+//	shard locks by ascending shard number, then a Waiter's mu, then txns.mu, then a log's own locks.
 //
 // Nothing waits for a disk while it holds a shard lock, except FLUSHALL (which begins a new
 // generation) and the repair after a failed write.
@@ -25,6 +25,7 @@
 //  2. log and fold a DEL (cause expired) for each of its keys that is due
 //  3. plan: effects and reply
 //  4. append the effects as one group to the log, fold the same effects
-//  5. unlock; the ticket remembers what must be safe before the reply leaves
-//  6. once per turn: Settle flushes (everysec, no) or kicks the group commit (always)
+//  5. serve the clients that wait for keys just changed: for each of them 2 to 4
+//  6. unlock; the ticket remembers what must be safe before the reply leaves
+//  7. once per turn: Settle flushes (everysec, no) or kicks the group commit (always)
 package engine
