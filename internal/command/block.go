@@ -8,8 +8,8 @@ import "github.com/kevydb/kevy/state"
 // The rules for the planner of a blocking command:
 //
 //   - It plans and replies as its plain counterpart whenever it can: the frame is that of the plain verb.
-//   - Otherwise it writes no reply, plans nothing and calls Block. If Block refuses (inside a transaction
-//     or a script), it replies what its timeout would.
+//   - Otherwise it writes no reply, plans nothing but what happens at once (XREADGROUP's consumer), and calls
+//     Block. If Block refuses (inside a transaction or a script), it replies what its timeout would.
 //   - Planned again (Ctx.Waited), it does the same; what it then gives as Deadline does not count.
 type Wait struct {
 	// Kind is the type of value that is waited for.

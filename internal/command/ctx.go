@@ -93,8 +93,8 @@ func (c *Ctx) Reset() {
 // Planned returns the effects planned since Reset, in order. Owned by c, valid until Reset.
 func (c *Ctx) Planned() []Planned { return c.planned }
 
-// DropPlanned forgets the planned effects.
-func (c *Ctx) DropPlanned() { c.planned = c.planned[:0] }
+// DropPlanned forgets the planned effects, and that the client is to wait.
+func (c *Ctx) DropPlanned() { c.planned, c.waits = c.planned[:0], false }
 
 // ShardOf returns the shard a key lives on.
 func (c *Ctx) ShardOf(key []byte) int {

@@ -204,10 +204,10 @@ func runStreamRead(c *Ctx, o streamRead) {
 		o.createMissing(c)
 		return
 	}
+	o.createMissing(c) // also for a client that is going to wait
 	if o.block && c.Block(o.wait(c)) {
 		return
 	}
-	o.createMissing(c)
 	c.W.NullArray()
 }
 

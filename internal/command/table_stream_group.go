@@ -154,10 +154,9 @@ var streamGroupCommands = []*Command{
 				{Name: "ID", Type: "string", Flags: []string{"multiple"}},
 			}},
 		},
-		Keys:        streamKeys,
-		Plan:        planXReadGroup,
-		Effects:     "XCLAIM key group consumer 0 id... TIME ms RETRYCOUNT n FORCE JUSTID LASTID id; XGROUP SETID key group id ENTRIESREAD n; XGROUP CREATECONSUMER key group consumer",
-		Differences: "A consumer that waits is created when it is served, not before.",
+		Keys:    streamKeys,
+		Plan:    planXReadGroup,
+		Effects: "XCLAIM key group consumer 0 id... TIME ms RETRYCOUNT n FORCE JUSTID LASTID id; XGROUP SETID key group id ENTRIESREAD n; XGROUP CREATECONSUMER key group consumer",
 	},
 	{
 		Name: "xack", Arity: -4,
