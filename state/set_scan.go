@@ -12,6 +12,7 @@ const (
 	exactScan = 1 << (63 - stepBits) // belowScan covers 2^63 integers
 	aboveScan = exactScan + 2<<exactBits
 	textScan  = 3 << 51
+	textEnd   = textScan + 1<<(64-positionShift)
 )
 
 // scanPosition returns the scan position of n.
@@ -49,6 +50,9 @@ func (s *Set) Scan(cursor uint64, count int, f func(member []byte)) (next uint64
 			return next
 		}
 		cursor = textScan
+	}
+	if cursor >= textEnd {
+		return 0
 	}
 	h := (cursor - textScan) << positionShift
 	c := seekInts(&s.tree, h)

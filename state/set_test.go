@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/arena"
@@ -181,6 +182,14 @@ func TestSetScanWhole(t *testing.T) {
 }
 
 func TestScanPositions(t *testing.T) {
+	ks := New(1)
+	defer ks.Release()
+	s := setOf(t, ks, "k", "x", strings.Repeat("y", 5000))
+	for _, cursor := range []uint64{textEnd, 1 << 53, math.MaxUint64} {
+		if next := s.Scan(cursor, 10, func([]byte) { t.Error("a member") }); next != 0 {
+			t.Error(cursor, next)
+		}
+	}
 	last := uint64(0)
 	for _, n := range []int64{math.MinInt64, math.MinInt64 + 4096, -1<<exactBits - 1, -1 << exactBits, -1, 0, 1, 1<<exactBits - 1,
 		1 << exactBits, 1<<exactBits + 4096, math.MaxInt64} {

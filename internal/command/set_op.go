@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/kevydb/kevy/log/effect"
@@ -123,7 +124,7 @@ func planSInterCard(c *Ctx) {
 	case missing:
 		c.W.Int(0)
 	default:
-		c.W.Int(int64(state.InterCard(sets, int(limit))))
+		c.W.Int(int64(state.InterCard(sets, int(min(limit, math.MaxInt)))))
 	}
 }
 

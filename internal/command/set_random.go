@@ -33,7 +33,7 @@ func spopOne(c *Ctx) {
 	case !found:
 		c.W.Null()
 	default:
-		m := s.At(drawBelow(mix(c.Rand), s.Len()), make([]byte, 0, 20))
+		m := s.At(drawBelow(mix(c.Rand), s.Len()), c.digits())
 		c.W.Bulk(m)
 		c.Emit(effect.SRem, c.Args[1], m)
 	}
@@ -116,6 +116,17 @@ func srandCount(c *Ctx) {
 		c.W.Array(int(count))
 		sampleSet(c.Rand, &s, int(count), c.W.Bulk)
 	}
+}
+
+// digits returns room for an integer that lives as long as the planned effects.
+func (c *Ctx) digits() []byte {
+	const most = 20
+	if cap(c.scratch)-len(c.scratch) < most {
+		c.scratch = make([]byte, 0, max(256, 2*cap(c.scratch)))
+	}
+	start := len(c.scratch)
+	c.scratch = c.scratch[:start+most]
+	return c.scratch[start : start : start+most]
 }
 
 // drawBelow maps a random number to one below n.
