@@ -166,7 +166,13 @@ func TestElementsAreNotLost(t *testing.T) {
 // TestElementsAreDelivered has clients come, wait and hang up at random while others push: what was popped was also
 // received, by clients that had stopped sending too.
 func TestElementsAreDelivered(t *testing.T) {
-	s := start(t, testOptions{})
+	t.Run("loops", func(t *testing.T) { testDelivery(t, testOptions{}) })
+	t.Run("always", func(t *testing.T) { testDelivery(t, testOptions{set: map[string]string{"appendfsync": "always"}}) })
+	t.Run("goroutines", func(t *testing.T) { testDelivery(t, testOptions{portable: true}) })
+}
+
+func testDelivery(t *testing.T, o testOptions) {
+	s := start(t, o)
 	const producers, consumers, each = 3, 8, 300
 	stop := make(chan struct{})
 	var mu sync.Mutex
