@@ -28,25 +28,25 @@ func (ks *Keyspace) foldZAdd(e *effect.Effect) (c Change, err error) {
 		c.Created = 1
 	}
 	if r == 0 || valueAt(ks.a, r).head == 0 {
-		if flat, fits := ks.packScored(r, pairs); fits {
+		if flat, n, fits := ks.packScored(r, pairs); fits {
 			r = ks.setFlat(h, r, key, TypeZSet, flat)
-			ks.hintZSet(r, pairs)
+			ks.hintZSet(r, n, pairs)
 			return c, nil
 		}
 		r = ks.enlargeZSet(h, r, key)
 	}
 	r = ks.addScored(h, r, pairs)
-	ks.hintZSet(r, pairs)
+	z := zsetValue(valueAt(ks.a, r))
+	ks.hintZSet(r, z.Len(), pairs)
 	return c, nil
 }
 
-// hintZSet notes that a sorted set has outgrown its compact form.
-func (ks *Keyspace) hintZSet(r arena.Ref, pairs [][]byte) {
+// hintZSet notes that a sorted set, now of n elements, has outgrown its compact form.
+func (ks *Keyspace) hintZSet(r arena.Ref, n int, pairs [][]byte) {
 	if ks.a.Tail(r)[offHint]&hintLarge != 0 {
 		return
 	}
-	z := zsetValue(valueAt(ks.a, r))
-	large := z.Len() > ks.Limits.ZSetEntries
+	large := n > ks.Limits.ZSetEntries
 	for i := 1; i < len(pairs) && !large; i += 2 {
 		large = len(pairs[i]) > ks.Limits.ZSetValue
 	}
@@ -55,15 +55,14 @@ func (ks *Keyspace) hintZSet(r arena.Ref, pairs [][]byte) {
 	}
 }
 
-// packScored returns the packed sorted set of r's elements changed by pairs; fits is false if that is
-// too large.
-func (ks *Keyspace) packScored(r arena.Ref, pairs [][]byte) (flat []byte, fits bool) {
+// packScored returns the packed sorted set of r's elements changed by pairs, and their number; fits is false
+// if that is too large.
+func (ks *Keyspace) packScored(r arena.Ref, pairs [][]byte) (flat []byte, n int, fits bool) {
 	if len(pairs) > 2*maxPacked {
-		return nil, false
+		return nil, 0, false
 	}
 	flat = ks.scratch[:0]
 	defer func() { ks.scratch = flat[:0] }()
-	n := 0
 	if r != 0 {
 		z := zsetValue(valueAt(ks.a, r))
 		flat, n = append(flat, z.v.flat...), z.Len()
@@ -83,7 +82,7 @@ func (ks *Keyspace) packScored(r arena.Ref, pairs [][]byte) (flat []byte, fits b
 		text := appendPackedScore(buf[:0], score)
 		size := len(text) + stringSize(len(m))
 		if n == maxPacked || len(flat)+size > maxInline {
-			return flat, false
+			return flat, n, false
 		}
 		at := placeScored(flat, score, m)
 		flat = slices.Grow(flat, size)[:len(flat)+size]
@@ -91,7 +90,7 @@ func (ks *Keyspace) packScored(r arena.Ref, pairs [][]byte) (flat []byte, fits b
 		appendString(append(flat[:at], text...), m)
 		n++
 	}
-	return flat, true
+	return flat, n, true
 }
 
 // findScored finds a member in a packed sorted set: its element is flat[from:end].
