@@ -56,6 +56,10 @@ func (ks *Keyspace) foldCollection(e *effect.Effect) (Change, error) {
 		return ks.foldLRem(e)
 	case effect.LTrim:
 		return ks.foldLTrim(e)
+	case effect.SetBit, effect.BitField:
+		return ks.foldBits(e)
+	case effect.PFAdd:
+		return ks.foldPFAdd(e)
 	case effect.SAdd:
 		return ks.foldSAdd(e)
 	case effect.SRem:

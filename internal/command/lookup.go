@@ -12,6 +12,7 @@ var families = [][]*Command{
 	scriptingCommands, prefixCommands, feedCommands,
 	pubsubCommands,
 	hashCommands, hashFieldCommands,
+	bitmapCommands, hyperloglogCommands,
 	setCommands, sortCommands, zsetCommands, zsetRangeCommands, zsetBlockingCommands, geoCommands,
 	streamCommands, streamGroupCommands,
 }

@@ -53,6 +53,9 @@ const (
 	XClaim Op = 50 // XCLAIM key group consumer 0 id... TIME ms RETRYCOUNT n FORCE JUSTID LASTID id
 	// FUNCTION LOAD REPLACE code | DELETE library | FLUSH: no key; shard 0 keeps the libraries
 	Function Op = 68
+	SetBit   Op = 60 // SETBIT key offset bit
+	BitField Op = 61 // BITFIELD key SET type offset value...
+	PFAdd    Op = 62 // PFADD key element...
 	// -- add new effects here --
 )
 
@@ -97,6 +100,9 @@ var specs = [...]spec{
 	HDel:       {"HDEL", FirstKey, 2, -1},
 	HPExpireAt: {"HPEXPIREAT", FirstKey, 5, -1},
 	HPersist:   {"HPERSIST", FirstKey, 4, -1},
+	SetBit:     {"SETBIT", FirstKey, 3, 3},
+	BitField:   {"BITFIELD", FirstKey, 5, -1},
+	PFAdd:      {"PFADD", FirstKey, 1, -1},
 	SAdd:       {"SADD", FirstKey, 2, -1},
 	SRem:       {"SREM", FirstKey, 2, -1},
 	ZAdd:       {"ZADD", FirstKey, 3, -1},

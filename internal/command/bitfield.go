@@ -1,0 +1,172 @@
+package command
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/state"
+)
+
+const (
+	msgBitType     = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
+	msgBitOverflow = "ERR Invalid OVERFLOW type specified"
+	msgBitReadOnly = "ERR BITFIELD_RO only supports the GET subcommand"
+)
+
+// What BITFIELD does with a value that does not fit.
+const (
+	overflowWrap = iota
+	overflowSat
+	overflowFail
+)
+
+// fieldOp is one GET, SET or INCRBY of BITFIELD.
+type fieldOp struct {
+	verb     byte // 'g', 's', 'i'
+	t        state.BitType
+	off      int64
+	value    int64
+	overflow int
+}
+
+func parseBitField(c *Ctx, readOnly bool) (ops []fieldOp, bad errorText) {
+	overflow := overflowWrap
+	for args := c.Args[2:]; len(args) > 0; {
+		op := fieldOp{overflow: overflow}
+		need := 4
+		switch {
+		case isWord(args[0], "get") && len(args) >= 3:
+			op.verb, need = 'g', 3
+		case isWord(args[0], "set") && len(args) >= 4:
+			op.verb = 's'
+		case isWord(args[0], "incrby") && len(args) >= 4:
+			op.verb = 'i'
+		case isWord(args[0], "overflow") && len(args) >= 2:
+			if overflow, bad = parseOverflow(args[1]); bad != "" {
+				return nil, bad
+			}
+			args = args[2:]
+			continue
+		default:
+			return nil, msgSyntax
+		}
+		var ok bool
+		if op.t, ok = state.ParseBitType(args[1]); !ok {
+			return nil, msgBitType
+		}
+		if op.off, bad = c.bitOffset(args[2], op.t.Bits); bad != "" {
+			return nil, bad
+		}
+		if need == 4 {
+			if readOnly {
+				return nil, msgBitReadOnly
+			}
+			if op.value, bad = intArg(args[3]); bad != "" {
+				return nil, bad
+			}
+		}
+		ops, args = append(ops, op), args[need:]
+	}
+	return ops, ""
+}
+
+func parseOverflow(b []byte) (int, errorText) {
+	switch {
+	case isWord(b, "wrap"):
+		return overflowWrap, ""
+	case isWord(b, "sat"):
+		return overflowSat, ""
+	case isWord(b, "fail"):
+		return overflowFail, ""
+	}
+	return 0, msgBitOverflow
+}
+
+// fit returns sum as the field keeps it; ok is false if it is to stay as it is (OVERFLOW FAIL).
+// REQUIRES: sum is base+by wrapped to 64 bits.
+func (o *fieldOp) fit(base, by int64) (value int64, ok bool) {
+	lo, hi := int64(0), int64(math.MaxInt64)
+	if o.t.Signed {
+		hi = 1<<(o.t.Bits-1) - 1
+		lo = -hi - 1
+	} else {
+		hi = 1<<o.t.Bits - 1
+	}
+	over := base > hi || by > 0 && base > hi-by
+	under := base < lo || by < 0 && base < lo-by
+	if o.verb == 's' && !o.t.Signed && base < 0 {
+		over, under = true, false // a negative number is a huge unsigned one
+	}
+	switch {
+	case !over && !under:
+		return base + by, true
+	case o.overflow == overflowFail:
+		return 0, false
+	case o.overflow == overflowSat && over:
+		return hi, true
+	case o.overflow == overflowSat:
+		return lo, true
+	}
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(base+by))
+	return state.BitField(b[:], o.t, int64(64-o.t.Bits)), true
+}
+
+// planBitField plans BITFIELD and BITFIELD_RO.
+func planBitField(c *Ctx) {
+	ops, bad := parseBitField(c, c.Cmd.Name == "bitfield_ro")
+	if bad != "" {
+		c.W.Error(bad)
+		return
+	}
+	b, exists, ok := stringOf(c, c.Args[1])
+	if !ok {
+		return
+	}
+	work := b // what the fields are read from
+	args := [][]byte{c.Args[1]}
+	c.W.Array(len(ops))
+	for i := range ops {
+		o := &ops[i]
+		old := state.BitField(work, o.t, o.off)
+		if o.verb == 'g' {
+			c.W.Int(old)
+			continue
+		}
+		base, by, reply := o.value, int64(0), old
+		if o.verb == 'i' {
+			base, by = old, o.value
+		}
+		value, fits := o.fit(base, by)
+		if !fits {
+			c.W.Null()
+			continue
+		}
+		if o.verb == 'i' {
+			reply = value
+		}
+		c.W.Int(reply)
+		beyond := o.off+int64(o.t.Bits) > int64(len(work))*8
+		if value == old && !beyond {
+			continue
+		}
+		args = append(args, []byte("SET"), o.typeName(c), c.Int(o.off), c.Int(value))
+		work = state.WithBitField(work, len(args) == 5, o.t, o.off, value)
+	}
+	if len(args) > 1 {
+		if !exists {
+			c.DropExpired(c.Args[1])
+		}
+		c.Emit(effect.BitField, args...)
+	}
+}
+
+// typeName spells the field's type.
+func (o *fieldOp) typeName(c *Ctx) []byte {
+	kind := byte('u')
+	if o.t.Signed {
+		kind = 'i'
+	}
+	return append([]byte{kind}, c.Int(int64(o.t.Bits))...)
+}
