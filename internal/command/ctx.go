@@ -47,6 +47,10 @@ type Ctx struct {
 
 	// Hits and Misses count the keys that Lookup found and did not find. Their reader resets them.
 	Hits, Misses uint64
+	// NoteMisses has the keys that Lookup does not find remembered, see Missed.
+	NoteMisses bool
+	// Reader, inside a group, is called before each read-only command.
+	Reader func(*Command, [][]byte)
 
 	// Pending tells, inside a transaction, how many frames its earlier commands have planned for
 	// a shard: they count for FEED.TAIL. nil outside.
@@ -65,6 +69,7 @@ type Ctx struct {
 	scratch []byte   // backing of formatted numbers and copies; replaced, never moved, when full
 	wait    Wait     // what the planner asked to wait for, if waits
 	waits   bool
+	missed  [][]byte // see Missed
 }
 
 // Planned is one effect and the shard it belongs to. Shard is AllShards for an effect that every
@@ -75,6 +80,10 @@ type Planned struct {
 	// Expired marks the removal of a key whose deadline had passed when the command met it: the
 	// cause of its frame is expiry, not the client.
 	Expired bool
+	// Cmd is the command, nil for what no client asked for. Event is what keyspace notifications call the effect, where
+	// Cmd does not say it.
+	Cmd   *Command
+	Event string
 	// Script marks an effect of a command that a script called.
 	Script bool
 }
@@ -88,7 +97,11 @@ func (c *Ctx) Reset() {
 	c.args = c.args[:0]
 	c.scratch = c.scratch[:0]
 	c.waits = false
+	c.missed = c.missed[:0]
 }
+
+// Missed returns the keys that were looked for in vain since Reset, if NoteMisses is set. Valid until Reset.
+func (c *Ctx) Missed() [][]byte { return c.missed }
 
 // Planned returns the effects planned since Reset, in order. Owned by c, valid until Reset.
 func (c *Ctx) Planned() []Planned { return c.planned }
@@ -112,6 +125,9 @@ func (c *Ctx) Lookup(key []byte) (state.Entry, bool) {
 	ks, e, ok := c.find(key)
 	if !ok || c.due(e) {
 		c.Misses++
+		if c.NoteMisses {
+			c.missed = append(c.missed, key)
+		}
 		return state.Entry{}, false
 	}
 	c.Hits++
@@ -196,6 +212,7 @@ func (c *Ctx) emitOpen(shard int, op effect.Op) {
 	c.planned = append(c.planned, Planned{
 		Shard:  shard,
 		Effect: effect.Effect{Op: op, Args: c.args[c.open:end:end]},
+		Cmd:    c.Cmd,
 	})
 }
 

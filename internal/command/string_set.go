@@ -161,6 +161,9 @@ func runSet(c *Ctx, o *setOptions) setOutcome {
 		}
 	}
 	emitSet(c, o.key, o.value, deadline)
+	if o.keepTTL {
+		c.nameEvent(0, "set")
+	}
 	return outcome
 }
 

@@ -107,7 +107,7 @@ var connectionCommands = []*Command{
 		Summary:    "A container for client connection commands.",
 		Complexity: "Depends on subcommand.",
 		Categories: "slow",
-		Sub: []*Command{
+		Sub: append([]*Command{
 			{
 				Name: "client|getname", Arity: 2,
 				Flags: NoScript | Loading | Stale | Sentinel,
@@ -329,6 +329,6 @@ var connectionCommands = []*Command{
 				Complexity: "O(N) Where N is the number of paused clients",
 				Categories: "admin slow dangerous connection",
 			},
-		},
+		}, clientTrackingCommands...),
 	},
 }

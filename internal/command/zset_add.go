@@ -100,6 +100,9 @@ func runZAdd(c *Ctx, o zaddOptions, items []scored) {
 		}
 		e.end()
 	}
+	if o.incr {
+		c.nameEvent(0, "zincr")
+	}
 	switch {
 	case o.incr && p.processed > 0:
 		c.W.Double(p.last)

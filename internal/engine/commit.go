@@ -18,7 +18,9 @@ func (e *Engine) commit(planned []command.Planned, now int64, cause log.FrameCau
 	if err := e.admit(mask, size); err != nil {
 		return err
 	}
-	e.append(planned, mask, now, cause, true)
+	n := e.newNotes(t)
+	e.append(planned, mask, now, cause, true, n)
+	n.deliver(mask)
 	e.noteWrite(mask, t)
 	return nil
 }
@@ -64,8 +66,8 @@ func (e *Engine) admit(mask uint64, size int) error {
 }
 
 // append appends the planned effects to the logs as one group and, unless they are folded already,
-// folds them. REQUIRES: admit succeeded for mask, the shards of the effects.
-func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause log.FrameCause, fold bool) {
+// folds them, noting what they do in n, which may be nil. REQUIRES: admit succeeded for mask, the shards of the effects.
+func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause log.FrameCause, fold bool, n *notes) {
 	var id uint64
 	if mask&(mask-1) != 0 {
 		id = e.txns.begin(mask)
@@ -87,7 +89,12 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 			why = log.ByScript
 		}
 		for m := to; m != 0; m &= m - 1 {
-			e.shards[lowest(m)].apply(&p.Effect, why, fold)
+			sh := e.shards[lowest(m)]
+			if n == nil {
+				sh.apply(&p.Effect, why, fold)
+			} else {
+				n.around(sh, p, why, func() { sh.apply(&p.Effect, why, fold) })
+			}
 		}
 	}
 	for m := mask; m != 0; m &= m - 1 {
@@ -118,10 +125,12 @@ func (e *Engine) commitFlush(planned []command.Planned, now int64, cause log.Fra
 	if err := e.admit(e.all(), size); err != nil {
 		return err
 	}
-	e.append(planned, e.all(), now, cause, true)
+	n := e.newNotes(t)
+	e.append(planned, e.all(), now, cause, true, n)
 	if err := e.newGeneration(log.CauseFlush); err != nil {
 		return err
 	}
+	n.deliver(e.all())
 	e.noteWrite(e.all(), t)
 	return nil
 }

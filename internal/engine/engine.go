@@ -42,6 +42,9 @@ type Engine struct {
 	maxBulk   atomic.Int64
 	limits    atomic.Pointer[state.Limits]
 
+	listener Listener      // nil: nobody
+	wanted   atomic.Uint32 // what the listener wants to know
+
 	broken   atomic.Pointer[error] // first failure of any log: no more writes
 	repaired chan struct{}         // closed when the keyspaces are as the log is, after that
 

@@ -56,7 +56,7 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 // inGroup runs fn with a group whose clock is c.Now and commits it; the group is undone if fn or
 // the commit fails, or fn panics. REQUIRES: the locks of all shards that fn may touch are held.
 func (e *Engine) inGroup(c *command.Ctx, t *Ticket, fn func(g *group) error) error {
-	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t}
+	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t, notes: e.newNotes(t), reader: c.Reader}
 	done := false
 	c.Pending, c.Nested = g.pending, g.nested
 	defer func() {
@@ -91,7 +91,9 @@ type group struct {
 	now     int64
 	cause   log.FrameCause
 	ticket  *Ticket
-	script  bool              // a script calls the commands
+	script  bool   // a script calls the commands
+	notes   *notes // for listeners, nil if there are none
+	reader  func(*command.Command, [][]byte)
 	planned []command.Planned // own copies of the arguments
 	undo    undo
 }
@@ -115,9 +117,14 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 		return local(c)
 	}
 	g.expire(c)
+	if g.reader != nil && c.Cmd.Flags&command.ReadOnly != 0 {
+		g.reader(c.Cmd, c.Args)
+	}
+	g.e.noteMisses(c)
 	c.Cmd.Plan(c)
 	planned := c.Planned()
 	if len(planned) == 0 {
+		g.e.missed(c, g.ticket)
 		return nil
 	}
 	if planned[len(planned)-1].Effect.Op == effect.FlushAll {
@@ -129,6 +136,7 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	for i := range planned {
 		g.fold(&planned[i])
 	}
+	g.notes.commandEnds()
 	return nil
 }
 
@@ -153,13 +161,20 @@ func (g *group) expire(c *command.Ctx) {
 // fold copies an effect into the group, keeps the pre-images of its keys and folds it.
 func (g *group) fold(p *command.Planned) {
 	sh := g.e.shards[p.Shard]
-	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired, Script: g.script}
+	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired, Script: g.script, Cmd: p.Cmd, Event: p.Event}
 	if own.Effect.Op == effect.Function {
 		g.keepLibraries(sh)
 	}
 	own.Effect.EachKey(func(key []byte) { g.undo.keep(sh, key) })
-	if err := sh.fold(&own.Effect); err != nil {
-		crash(err)
+	fold := func() {
+		if err := sh.fold(&own.Effect); err != nil {
+			crash(err)
+		}
+	}
+	if g.notes == nil {
+		fold()
+	} else {
+		g.notes.around(sh, &own, g.cause, fold)
 	}
 	g.planned = append(g.planned, own)
 }
@@ -174,7 +189,8 @@ func (g *group) commit() error {
 	if err := e.admit(mask, size); err != nil {
 		return err
 	}
-	e.append(g.planned, mask, g.now, g.cause, false)
+	e.append(g.planned, mask, g.now, g.cause, false, nil)
+	g.notes.deliver(mask)
 	e.noteWrite(mask, g.ticket)
 	g.planned = g.planned[:0]
 	g.undo.forget()

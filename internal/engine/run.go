@@ -43,9 +43,11 @@ func (e *Engine) plan(c *command.Ctx, mask uint64, t *Ticket) {
 		return
 	}
 	start := len(c.W.Buf)
+	e.noteMisses(c)
 	c.Cmd.Plan(c)
 	if len(c.Planned()) == 0 {
 		e.noteRead(mask, t)
+		e.missed(c, t)
 		return
 	}
 	if err := e.commit(c.Planned(), c.Now, log.ByClient, t); err != nil {

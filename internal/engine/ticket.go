@@ -19,6 +19,9 @@ type Ticket struct {
 	marks  [MaxShards]mark
 	txn    uint64
 	writes int
+
+	// Client is whose commands these are, for listeners; 0 nobody's. Reset keeps it.
+	Client uint64
 }
 
 // mark is a position in a shard's log: every frame before off must be safe.

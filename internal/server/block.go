@@ -15,8 +15,9 @@ func (s *session) runBlocking(c *command.Ctx, t *engine.Ticket) (waits bool) {
 	w := s.srv.eng.RunBlocking(c, t, func() *engine.Waiter {
 		s.srv.blocked.Add(1)
 		return &engine.Waiter{
-			W:     resp.Writer{Proto: s.conn.W.Proto},
-			Claim: s.conn.Claim, Unclaim: s.conn.Unclaim,
+			W:      resp.Writer{Proto: s.conn.W.Proto},
+			Ticket: engine.Ticket{Client: s.id},
+			Claim:  s.conn.Claim, Unclaim: s.conn.Unclaim,
 			Done: func(w *engine.Waiter) { s.conn.Resume(func() { s.unblocked(w, muted) }) },
 		}
 	})

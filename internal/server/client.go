@@ -17,6 +17,8 @@ const msgBadName = "ERR Client names cannot contain spaces, newlines or special 
 const listOnLoop = 256
 
 var clientHelp = []string{
+	"CACHING (YES|NO)", "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+	"GETREDIR", "    Return the client ID we are redirecting to when tracking is enabled.",
 	"GETNAME", "    Return the name of the current connection.",
 	"ID", "    Return the ID of the current connection.",
 	"INFO", "    Return information about the current client connection.",
@@ -36,6 +38,10 @@ var clientHelp = []string{
 	"SETINFO <option> <value>", "    Set client meta attr. Options are:",
 	"    * LIB-NAME: the client lib name.", "    * LIB-VER: the client lib version.",
 	"UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Unblock the specified blocked client.",
+	"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+	"         [OPTIN] [OPTOUT] [NOLOOP]",
+	"    Control server assisted client side caching.",
+	"TRACKINGINFO", "    Report tracking status for the current connection.",
 	"NO-EVICT (ON|OFF)", "    Protect current client connection from eviction.",
 	"NO-TOUCH (ON|OFF)", "    Will not touch LRU/LFU stats when this mode is on.",
 }

@@ -76,6 +76,7 @@ type clientInfo struct {
 	output          int
 	noEvict         bool
 	subs            [3]int // channels, patterns, shard channels
+	track           tracked
 	noTouch         bool
 	watchDirty      bool
 	blocked         bool
@@ -119,6 +120,9 @@ func (s *session) publish() {
 func (s *session) publishState(i *clientInfo) {
 	i.cmd, i.user = s.cmd, s.user
 	i.noEvict, i.noTouch = s.noEvict, s.noTouch
+	if i.track = (tracked{}); s.track.on {
+		i.track = s.srv.tracking.state(s)
+	}
 	for k := range i.subs {
 		i.subs[k] = s.subs.Len(pubsub.Kind(k)) //nolint:gosec // three kinds
 	}
@@ -179,6 +183,9 @@ func (i *clientInfo) flags() string {
 		{i.watchDirty, 'd'},
 		{i.closing, 'c'},
 		{strings.HasSuffix(i.laddr, ":0"), 'U'},
+		{i.track.on, 't'},
+		{i.track.broken, 'R'},
+		{i.track.bcast, 'B'},
 		{i.noEvict, 'e'},
 		{i.noTouch, 'T'},
 	} {
@@ -202,10 +209,10 @@ func (i *clientInfo) line(now time.Time) string {
 	total := sessionBytes + i.queryUsed + i.queryFree + i.output + i.multiBytes + i.argvBytes
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d "+
 		"ssub=%d multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=%d oll=0 omem=0 "+
-		"tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		"tot-mem=%d events=r cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
 		i.id, i.addr, i.laddr, i.fd, i.name, seconds(now.Sub(i.created)), seconds(now.Sub(i.active)),
 		i.flags(), i.subs[pubsub.Channel], i.subs[pubsub.Pattern], i.subs[pubsub.Shard], i.multi, i.queryUsed, i.queryFree, i.argvBytes, i.multiBytes, i.output,
-		total, cmd, i.user, max(2, i.proto), i.libName, i.libVer)
+		total, cmd, i.user, i.track.redirects(), max(2, i.proto), i.libName, i.libVer)
 }
 
 func seconds(d time.Duration) int64 { return max(0, int64(d/time.Second)) }

@@ -97,6 +97,11 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 		case "latency-tracking":
 			on, _ := cfg.Get(k.Name)
 			srv.stats.tracking.Store(on == "yes")
+		case "notify-keyspace-events":
+			srv.applyEvents(cfg)
+		case "tracking-table-max-keys":
+			text, _ := cfg.Get(k.Name)
+			srv.tracking.apply(text)
 		case "loglevel":
 			if v := srv.opt.LogLevel; v != nil {
 				v.Set(SlogLevel(cfg.LogLevel))

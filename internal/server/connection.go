@@ -68,6 +68,8 @@ func resetCommand(s *session, _ [][]byte) {
 	s.discard()
 	s.subs.Clear()
 	s.subscriptionsChanged()
+	s.srv.tracking.disable(s)
+	s.srv.applyWanted()
 	s.noTouch, s.noEvict = false, false
 	s.setReplyMode(replyOn)
 	s.conn.W.Proto = 2

@@ -70,6 +70,10 @@ func (h handler) Command(c *resp.Conn, args [][]byte) {
 // execute runs a command whose time has come: not queued, not paused, not refused.
 func (s *session) execute(cmd *command.Command, args [][]byte) {
 	s.cmd = cmd
+	if s.track.on {
+		s.noteRead(cmd, args)
+		defer s.commandOver(cmd)
+	}
 	if cmd.Plan == nil {
 		s.loop.count(cmd.ID)
 		s.handle(cmd, args)

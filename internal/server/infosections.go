@@ -66,7 +66,7 @@ func (r *report) clients() {
 		"client_recent_max_input_buffer", in, "client_recent_max_output_buffer", out,
 		"blocked_clients", r.srv.blocked.Load(),
 	)
-	r.zeros("tracking_clients")
+	r.field("tracking_clients", r.srv.tracking.clients.Load())
 	r.fields("clients_in_timeout_table", r.stats.WaitTimed, "total_blocking_keys", r.stats.WaitedKeys, "total_blocking_keys_on_nokey", r.stats.WaitedAnyChange)
 }
 

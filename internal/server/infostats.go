@@ -38,8 +38,9 @@ func (r *report) counters() {
 	r.field("total_forks", r.stats.Save.Count)
 	r.zeros("migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
 		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
-		"total_active_defrag_time", "current_active_defrag_time", "tracking_total_keys",
-		"tracking_total_items", "tracking_total_prefixes")
+		"total_active_defrag_time", "current_active_defrag_time")
+	keys, items, prefixes := r.srv.tracking.figures()
+	r.fields("tracking_total_keys", keys, "tracking_total_items", items, "tracking_total_prefixes", prefixes)
 	r.fields("unexpected_error_replies", st.unexpected.Load(), "total_error_replies", st.errorReplies.Load())
 	r.zeros("dump_payload_sanitizations", "total_reads_processed", "total_writes_processed",
 		"io_threaded_reads_processed", "io_threaded_writes_processed", "reply_buffer_shrinks",

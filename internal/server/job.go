@@ -62,7 +62,7 @@ func (s *session) parkWait(fn func(ctx context.Context, w *resp.Writer)) {
 
 // startJob parks the connection and runs fn on a goroutine.
 func (s *session) startJob(kind int, fn func(*job)) {
-	j := &job{w: resp.Writer{Proto: s.conn.W.Proto}}
+	j := &job{w: resp.Writer{Proto: s.conn.W.Proto}, ticket: engine.Ticket{Client: s.id}}
 	var cancel context.CancelCauseFunc
 	if kind == jobWaits {
 		j.ctx, cancel = context.WithCancelCause(s.srv.ctx)
@@ -116,6 +116,7 @@ func (s *session) deliver(j *job, muted bool) {
 	w := &s.conn.W
 	s.w, s.offLoop, s.jobRuns = w, false, false
 	defer s.drainInbox()
+	s.track.caching = s.track.caching && s.multi.on
 	w.Proto = j.w.Proto
 	if j.err != nil {
 		w.Error("ERR internal error")

@@ -19,6 +19,7 @@ func handlers() []handlerFunc {
 	registerFeed(r)
 	registerScripting(r)
 	registerPubSub(r)
+	registerTracking(r)
 	out := make([]handlerFunc, len(command.All()))
 	for _, row := range command.All() {
 		fn, ok := r[row.Name]

@@ -93,11 +93,11 @@ type scriptJob struct {
 
 // startScript runs a script off the loop and waits a moment for it.
 func (s *session) startScript(cmd *command.Command, args [][]byte) {
-	j := &scriptJob{job: job{w: resp.Writer{Proto: s.conn.W.Proto}}, end: make(chan struct{}, 1)}
+	j := &scriptJob{job: job{w: resp.Writer{Proto: s.conn.W.Proto}, ticket: engine.Ticket{Client: s.id}}, end: make(chan struct{}, 1)}
 	muted, began := s.muted(), time.Now()
 	args = cloneArgs(args) // FUNCTION STATS shows them, and a parked connection reads on
 	s.work.begin(nil)
-	s.offLoop, s.args = true, nil
+	s.offLoop, s.jobRuns, s.args = true, true, nil
 	s.loop.gate.leave()
 	s.srv.jobs.Go(func() {
 		j.run(s, func(*job) { s.runScript(cmd, args, j) })
@@ -168,6 +168,8 @@ func (s *session) runScript(cmd *command.Command, args [][]byte, j *scriptJob) {
 	defer func() { s.multi.running, s.inGroup, s.cmd = false, nil, cmd }()
 	c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, &j.w, s.noTouch
 	c.Rand, c.LFU = s.srv.random(), s.srv.lfu.Load()
+	c.Reader = s.reader()
+	defer func() { c.Reader = nil }()
 	h := s.scriptHost()
 	err := s.srv.eng.Script(c, &j.ticket, func() error { return x.rt.Run(c, h) })
 	if err != nil {

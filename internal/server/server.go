@@ -52,14 +52,17 @@ type Server struct {
 	lfu      atomic.Bool                // maxmemory-policy is an LFU one
 	handlers []func(*session, [][]byte) // by command id
 
-	hub     *pubsub.Hub
-	clients clients
-	pause   pauser
-	scripts scripts
-	stats   *stats
-	netBase atomic.Pointer[resp.Stats] // counters at the last CONFIG RESETSTAT
-	memory  memory
-	ids     identity
+	hub      *pubsub.Hub
+	events   atomic.Uint32 // notify-keyspace-events, as command.EventClass
+	wantedMu sync.Mutex
+	tracking tracking
+	clients  clients
+	pause    pauser
+	scripts  scripts
+	stats    *stats
+	netBase  atomic.Pointer[resp.Stats] // counters at the last CONFIG RESETSTAT
+	memory   memory
+	ids      identity
 
 	ctx     context.Context // ends when the server stops
 	cancel  context.CancelCauseFunc
@@ -89,6 +92,8 @@ func New(o Options) (*Server, error) {
 	}
 	srv.cfg.Store(o.Config.Clone())
 	srv.hub = pubsub.New(command.Match)
+	srv.tracking.init(srv)
+	srv.eng.Listen(notifier{srv})
 	srv.clients.byID = make(map[uint64]*session)
 	srv.pause.srv = srv
 	srv.scripts.init(srv)

@@ -49,6 +49,7 @@ type session struct {
 
 	subs    pubsub.Subscriptions
 	inbox   inbox
+	track   tracked
 	jobRuns bool                   // a command runs on a goroutine and has yet to reply: out-of-band messages wait
 	offLoop bool                   // the transaction runs on a goroutine
 	pending func(shard int) uint64 // frames the running transaction has planned, nil outside
@@ -104,6 +105,7 @@ func (s *session) requireAuth() {
 func (s *session) ticket() *engine.Ticket {
 	if s.tick == nil {
 		s.tick = s.loop.borrowTicket()
+		s.tick.Client = s.id
 	}
 	return s.tick
 }
@@ -140,6 +142,10 @@ func (s *session) release() {
 	}
 	s.multi = multi{}
 	s.subs.Clear()
+	if s.srv.tracking.state(s).on {
+		s.srv.tracking.disable(s)
+		s.srv.applyWanted()
+	}
 }
 
 // begin notes that a goroutine works for the session.

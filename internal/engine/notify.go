@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/state"
+)
+
+// Changes are what a group did, as listeners see it. All of it is owned by the listener.
+type Changes struct {
+	Client  uint64          // whose command it was (Ticket.Client), 0 nobody's
+	Events  []command.Event // keyspace notifications of the wanted classes, in order
+	Keys    []string        // keys changed, in order; only if WantKeys
+	Flushed bool            // all keys went; only if WantKeys
+}
+
+// Listener is told of every group after it is logged and folded, before the locks of its shards are released; under
+// always when it is durable. Committed must not block and must not use the engine.
+type Listener interface{ Committed(*Changes) }
+
+// WantKeys, beside classes of events, asks for Changes.Keys.
+const WantKeys = 1 << 31
+
+// Listen sets who is told. REQUIRES: nothing runs yet.
+func (e *Engine) Listen(l Listener) { e.listener = l }
+
+// SetWanted says what the listener wants to know: classes of events, WantKeys. Nothing costs nothing.
+func (e *Engine) SetWanted(bits uint32) { e.wanted.Store(bits) }
+
+// notes gathers what a group does. nil if nobody wants to know.
+type notes struct {
+	e       *Engine
+	want    uint32
+	touches []command.Touch // of the command that runs
+	changes Changes
+}
+
+// newNotes returns where to note a group, or nil.
+func (e *Engine) newNotes(t *Ticket) *notes {
+	want := e.wanted.Load()
+	if want == 0 || e.listener == nil {
+		return nil
+	}
+	return &notes{e: e, want: want, changes: Changes{Client: t.Client}}
+}
+
+// around notes an effect on one shard that fold applies. REQUIRES: the shard's lock is held.
+func (n *notes) around(sh *shard, p *command.Planned, cause log.FrameCause, fold func()) {
+	if p.Effect.Op == effect.FlushAll {
+		n.changes.Flushed = n.want&WantKeys != 0
+		fold()
+		return
+	}
+	at := len(n.touches)
+	p.Effect.EachKey(func(key []byte) {
+		t := command.Touch{
+			Cmd: p.Cmd, Op: p.Effect.Op, Event: p.Event, Key: string(key),
+			Expired: p.Expired || cause == log.ByExpiry, Evicts: cause == log.ByEviction,
+		}
+		entry, ok := sh.ks.Lookup(key)
+		t.Before = ok
+		switch p.Effect.Op {
+		case effect.Set:
+			t.SetsDeadline = setsDeadline(p, entry, ok)
+		case effect.XGroup:
+			t.Word = string(p.Effect.Args[0])
+		}
+		n.touches = append(n.touches, t)
+	})
+	fold()
+	for i := at; i < len(n.touches); i++ {
+		t := &n.touches[i]
+		_, t.After = sh.ks.Lookup([]byte(t.Key))
+	}
+}
+
+// setsDeadline reports whether a SET gives a key a deadline that it did not have.
+func setsDeadline(p *command.Planned, entry state.Entry, ok bool) bool {
+	if len(p.Effect.Args) < 4 || p.Cmd == nil {
+		return false
+	}
+	switch p.Cmd.Name {
+	case "setex", "psetex":
+		return true
+	case "set":
+		return p.Event == "" || !ok
+	}
+	return false
+}
+
+// commandEnds derives the events of the command that has just run.
+func (n *notes) commandEnds() {
+	if n == nil || len(n.touches) == 0 {
+		return
+	}
+	if n.want&WantKeys != 0 {
+		for i := range n.touches {
+			n.changes.Keys = append(n.changes.Keys, n.touches[i].Key)
+		}
+	}
+	if n.want&^WantKeys != 0 {
+		command.Events(n.touches, n.event)
+	}
+	n.touches = n.touches[:0]
+}
+
+func (n *notes) event(ev command.Event) {
+	if n.want&uint32(ev.Class) != 0 {
+		n.changes.Events = append(n.changes.Events, ev)
+	}
+}
+
+// deliver tells the listener. REQUIRES: the group is appended and folded, its shards of mask are locked.
+func (n *notes) deliver(mask uint64) {
+	if n == nil {
+		return
+	}
+	n.commandEnds()
+	c := n.changes
+	n.changes = Changes{Client: c.Client}
+	if len(c.Events) == 0 && len(c.Keys) == 0 && !c.Flushed {
+		return
+	}
+	n.e.tell(&c, mask)
+}
+
+func (e *Engine) tell(c *Changes, mask uint64) {
+	if e.Policy() != log.Always {
+		e.listener.Committed(c)
+		return
+	}
+	var t Ticket
+	for m := mask; m != 0; m &= m - 1 {
+		t.note(e.shards[lowest(m)])
+	}
+	e.OnSafe(&t, func(err error) {
+		if err == nil {
+			e.listener.Committed(c)
+		}
+	})
+}
+
+// missed tells of keys that a read has not found.
+func (e *Engine) missed(c *command.Ctx, t *Ticket) {
+	keys := c.Missed()
+	if len(keys) == 0 || e.listener == nil || e.wanted.Load()&uint32(command.EventMiss) == 0 {
+		return
+	}
+	ch := &Changes{Client: t.Client}
+	for _, key := range keys {
+		ch.Events = append(ch.Events, command.Event{Class: command.EventMiss, Name: "keymiss", Key: string(key)})
+	}
+	e.listener.Committed(ch)
+}
+
+// noteMisses has c remember keys that a read does not find, if someone wants to know.
+func (e *Engine) noteMisses(c *command.Ctx) {
+	c.NoteMisses = c.Cmd.Flags&command.ReadOnly != 0 && e.wanted.Load()&uint32(command.EventMiss) != 0
+}

@@ -1,0 +1,257 @@
+package server
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/resp"
+)
+
+// tracking is client-side caching: which clients may keep copies of which keys. What a client may keep is noted
+// before its read, so a change that comes meanwhile is told behind the value.
+//
+// Lock order: shard locks, then mu, then the registry of clients and the inboxes.
+type tracking struct {
+	srv     *Server
+	clients atomic.Int64 // with tracking on
+	maxKeys atomic.Int64 // tracking-table-max-keys, 0: no bound
+
+	mu       sync.Mutex
+	on       map[uint64]*session              // clients with tracking on
+	keys     map[string]map[uint64]struct{}   // clients by the keys they may keep
+	items    int                              // pairs of key and client
+	prefixes map[string]map[*session]struct{} // of BCAST
+}
+
+// tracked is a session's part. Guarded by tracking.mu, but for caching and reads, which the session owns.
+type tracked struct {
+	on, bcast, optin, optout, noloop, broken bool
+	redirect                                 uint64
+	prefixes                                 map[string]struct{}
+
+	caching bool // CLIENT CACHING was given for the next command or transaction
+	reads   bool // reads are to be noted: on and not bcast
+}
+
+func (t *tracking) init(srv *Server) {
+	t.srv = srv
+	t.on = make(map[uint64]*session)
+	t.keys = make(map[string]map[uint64]struct{})
+	t.prefixes = make(map[string]map[*session]struct{})
+}
+
+// enable switches tracking on, or changes it.
+func (t *tracking) enable(s *session, o *trackingOptions) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := &s.track
+	if !k.on {
+		t.clients.Add(1)
+		t.on[s.id] = s
+	}
+	k.on, k.bcast, k.broken, k.redirect = true, o.bcast, false, o.redirect
+	k.optin, k.optout, k.noloop = o.optin, o.optout, o.noloop
+	k.reads = !o.bcast
+	if !o.bcast {
+		return
+	}
+	if len(o.prefixes) == 0 {
+		o.prefixes = []string{""}
+	}
+	for _, p := range o.prefixes {
+		if k.prefixes == nil {
+			k.prefixes = make(map[string]struct{})
+		}
+		k.prefixes[p] = struct{}{}
+		if t.prefixes[p] == nil {
+			t.prefixes[p] = make(map[*session]struct{})
+		}
+		t.prefixes[p][s] = struct{}{}
+	}
+}
+
+// disable switches tracking off. The keys the client was noted for stay until they change.
+func (t *tracking) disable(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !s.track.on {
+		return
+	}
+	t.clients.Add(-1)
+	delete(t.on, s.id)
+	for p := range s.track.prefixes {
+		delete(t.prefixes[p], s)
+		if len(t.prefixes[p]) == 0 {
+			delete(t.prefixes, p)
+		}
+	}
+	s.track = tracked{}
+}
+
+// remember notes that s may keep the keys of a read-only command that it is about to run.
+func (t *tracking) remember(s *session, cmd *command.Command, args [][]byte) {
+	k := &s.track
+	if k.optin && !k.caching || k.optout && k.caching || cmd.Flags&command.PubSub != 0 ||
+		cmd.Group == "scripting" { // what a script reads counts, one by one
+		return
+	}
+	positions := command.KeyPositions(cmd, args, nil)
+	if len(positions) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range positions {
+		ids := t.keys[string(args[i])]
+		if ids == nil {
+			ids = make(map[uint64]struct{})
+			t.keys[string(args[i])] = ids
+		}
+		if _, has := ids[s.id]; !has {
+			ids[s.id] = struct{}{}
+			t.items++
+		}
+	}
+	t.shrink()
+}
+
+// shrink forgets keys, and tells their clients, until the table is within its bound. REQUIRES: t.mu held.
+func (t *tracking) shrink() {
+	most := t.maxKeys.Load()
+	if most == 0 {
+		return
+	}
+	for key := range t.keys {
+		if int64(len(t.keys)) <= most {
+			return
+		}
+		t.invalidate(key, 0)
+	}
+}
+
+// invalidate tells the clients that may keep key. by is whose change it was. REQUIRES: t.mu held.
+func (t *tracking) invalidate(key string, by uint64) {
+	ids := t.keys[key]
+	if ids == nil {
+		return
+	}
+	delete(t.keys, key)
+	t.items -= len(ids)
+	var message []byte
+	for id := range ids {
+		s := t.on[id]
+		if s == nil || s.track.bcast || s.track.noloop && id == by {
+			continue
+		}
+		if message == nil {
+			message = keyArray([]string{key})
+		}
+		t.send(s, message)
+	}
+}
+
+// send tells s, or the client that s redirects to, to drop keys; nil means all. REQUIRES: t.mu held.
+func (t *tracking) send(s *session, keys []byte) {
+	to := s
+	if id := s.track.redirect; id != 0 {
+		if to = t.srv.clients.find(id); to == nil {
+			s.track.broken = true
+			var w resp.Writer
+			w.Uint(id)
+			s.push(item{w.Buf, itemBroken})
+			return
+		}
+	}
+	to.push(item{keys, itemInvalidate})
+}
+
+// changed tells of the keys that a group has changed.
+func (t *tracking) changed(c *engine.Changes) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.Flushed {
+		for _, s := range t.on {
+			t.send(s, nil)
+		}
+		clear(t.keys)
+		t.items = 0
+	}
+	for _, key := range c.Keys {
+		t.invalidate(key, c.Client)
+	}
+	for prefix, sessions := range t.prefixes {
+		t.broadcast(prefix, sessions, c)
+	}
+}
+
+// broadcast tells of the changed keys with a prefix, in one message. REQUIRES: t.mu held.
+func (t *tracking) broadcast(prefix string, sessions map[*session]struct{}, c *engine.Changes) {
+	var keys []string
+	for _, key := range c.Keys {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	slices.Sort(keys)
+	message := keyArray(slices.Compact(keys))
+	for s := range sessions {
+		if !s.track.noloop || s.id != c.Client {
+			t.send(s, message)
+		}
+	}
+}
+
+func keyArray(keys []string) []byte {
+	var w resp.Writer
+	w.Array(len(keys))
+	for _, k := range keys {
+		w.BulkString(k)
+	}
+	return w.Buf
+}
+
+// figures returns the numbers that INFO shows.
+func (t *tracking) figures() (keys, items, prefixes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.keys), t.items, len(t.prefixes)
+}
+
+// state returns a copy of what a session tracks. Any goroutine.
+func (t *tracking) state(s *session) tracked {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := s.track
+	k.prefixes = maps.Clone(k.prefixes)
+	return k
+}
+
+// noteRead is called before each command that s runs.
+func (s *session) noteRead(cmd *command.Command, args [][]byte) {
+	if s.track.reads && cmd.Flags&command.ReadOnly != 0 {
+		s.srv.tracking.remember(s, cmd, args)
+	}
+}
+
+// reader returns what notes the reads of a transaction or script, or nil.
+func (s *session) reader() func(*command.Command, [][]byte) {
+	if !s.track.reads {
+		return nil
+	}
+	return s.noteRead
+}
+
+// commandOver ends what CLIENT CACHING asked for: it counts for one command, or one transaction.
+func (s *session) commandOver(cmd *command.Command) {
+	if s.track.caching && !s.conn.Parked() && !s.multi.on && cmd.Name != "client|caching" {
+		s.track.caching = false
+	}
+}
