@@ -34,7 +34,7 @@ func (s *session) slowPath(cmd *command.Command, args [][]byte, bad string) {
 	if s.conn.Parked() {
 		return // postponed, or the session may be its job's now
 	}
-	if s.muted() {
+	if s.muted() && !repliesByPush(cmd) {
 		s.conn.W.Buf = s.conn.W.Buf[:start]
 		s.dropSpans(start)
 	}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/pubsub"
 )
@@ -134,6 +136,11 @@ func (s *session) applyOutputLimit() {
 	}
 	s.conn.SetOutputLimit(-1)
 	s.conn.SetSoftLimit(0, 0)
+}
+
+// repliesByPush reports whether a command's replies are messages, which CLIENT REPLY does not keep back.
+func repliesByPush(cmd *command.Command) bool {
+	return cmd != nil && cmd.Flags&command.PubSub != 0 && strings.HasSuffix(cmd.Name, "subscribe")
 }
 
 // subscriberMay reports whether a command may run in a RESP2 connection with subscriptions, where a reply and a
