@@ -43,7 +43,6 @@ type turn struct {
 	sc       *scratch
 	mb       mailbox
 	touched  []*Conn
-	hint     int   // size of recent outputs: what the next one begins with
 	now      int64 // unix nanoseconds at the begin of the turn
 	draining bool  // the server shuts down: no further command runs
 	data     any   // the handler's, see Conn.LoopData
@@ -59,7 +58,7 @@ func (t *turn) touch(c *Conn) {
 		t.touched = append(t.touched, c)
 	}
 	if c.W.Buf == nil {
-		c.W.Buf = t.sc.pool.get(t.hint)
+		c.W.Buf = t.sc.pool.get(int(c.hint))
 	}
 }
 
@@ -67,9 +66,8 @@ func (t *turn) touch(c *Conn) {
 func (t *turn) recycle(c *Conn) {
 	b := c.W.Buf
 	c.W.Buf = nil
-	// Quick to grow, slow to shrink.
-	t.hint = max(len(b), t.hint-t.hint>>6-1)
-	t.hint = min(t.hint, poolBuffer)
+	// Quick to grow, slow to shrink. One connection's large replies say nothing about another's.
+	c.hint = max(uint32(min(len(b), turnReplies)), c.hint-c.hint>>4)
 	t.sc.pool.put(b)
 }
 
@@ -263,7 +261,7 @@ func (t *turn) settle(c *Conn) {
 	case c.state&parked != 0:
 		if c.state&(ended|hungup) != 0 && c.forfeit() {
 			t.close(c, io.EOF)
-		} else if t.draining && c.state&running == 0 {
+		} else if t.draining && c.forfeit() {
 			t.close(c, ErrShutdown)
 		}
 	case t.draining:

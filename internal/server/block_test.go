@@ -196,19 +196,7 @@ func testDelivery(t *testing.T, o testOptions) {
 		})
 	}
 	for p := range producers {
-		producing.Go(func() {
-			c, err := wire.Dial(s.addr)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer c.Close()
-			for i := range each {
-				if _, err := c.Must("RPUSH", []string{"q1", "q2"}[i%2], fmt.Sprint(p, "-", i)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+		producing.Go(func() { produce(t, s.addr, p, each) })
 	}
 	producing.Wait()
 	time.Sleep(50 * time.Millisecond)
@@ -231,6 +219,21 @@ func testDelivery(t *testing.T, o testOptions) {
 	}
 	if len(seen) != producers*each {
 		t.Errorf("%d elements, want %d", len(seen), producers*each)
+	}
+}
+
+// produce pushes n elements of its own to two lists in turn.
+func produce(t *testing.T, addr string, id, n int) {
+	c, err := wire.Dial(addr)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close()
+	for i := range n {
+		if _, err := c.Must("RPUSH", []string{"q1", "q2"}[i%2], fmt.Sprint(id, "-", i)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
