@@ -109,6 +109,14 @@ func (ip *interp) openBase() {
 		return toString(L)
 	})
 	ip.set("unpack", unpack)
+	ip.set("tonumber", toNumber)
+	raise := ip.base("error")
+	ip.set("error", func(L *lua.LState) int {
+		if L.GetTop() == 0 {
+			L.Push(lua.LNil)
+		}
+		return raise(L)
+	})
 	ip.set("gcinfo", func(L *lua.LState) int { L.Push(lua.LNumber(64)); return 1 })
 	ip.set("collectgarbage", func(L *lua.LState) int {
 		n := lua.LNumber(0)
@@ -250,7 +258,9 @@ func (ip *interp) seal() {
 	ip.globals.RawSetString("_G", ip.env)
 	L.G.Global, L.Env = ip.env, ip.env
 	if meta, ok := L.GetMetatable(lua.LString("")).(*lua.LTable); ok {
-		meta.RawSetString("__metatable", ip.metaShown)
+		shown := L.NewTable()
+		shown.RawSetString("__index", ip.globals.RawGetString("string"))
+		meta.RawSetString("__metatable", ip.protect(shown))
 	}
 }
 

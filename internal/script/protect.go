@@ -89,7 +89,7 @@ func (ip *interp) wrapTableFunctions() {
 		fn := ip.base(name)
 		ip.set(name, func(L *lua.LState) int {
 			if t, ok := L.Get(1).(*lua.LTable); ok && ip.isProtected(t) {
-				L.RaiseError(msgReadonly)
+				L.Error(lua.LString(msgReadonly), 0)
 			}
 			return fn(L)
 		})

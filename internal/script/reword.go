@@ -3,6 +3,7 @@ package script
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -16,10 +17,18 @@ var rewordings = []struct {
 	{regexp.MustCompile(`^attempt to index a non-table object\((\w+)\) with key '.*'$`), "attempt to index a $1 value"},
 	{regexp.MustCompile(`^cannot perform \w+ operation between (nil|boolean|table|function|userdata|thread) and .*$`), "attempt to perform arithmetic on a $1 value"},
 	{regexp.MustCompile(`^cannot perform \w+ operation between \w+ and (\w+)$`), "attempt to perform arithmetic on a $1 value"},
+	{regexp.MustCompile(`^attempt to compare nil with nil$`), "attempt to compare two nil values"},
+	{regexp.MustCompile(`^attempt to compare table with table$`), "attempt to compare two table values"},
+	{regexp.MustCompile(`^attempt to compare boolean with boolean$`), "attempt to compare two boolean values"},
+	{regexp.MustCompile(`^attempt to compare function with function$`), "attempt to compare two function values"},
 	{regexp.MustCompile(`^attempt to compare (nil|boolean|table|function|userdata) with (nil|boolean|table|function|userdata)$`), "attempt to compare $1 with $2"},
+	{regexp.MustCompile(`^(invalid value \(\w+\) at index \d+ in table for) concat$`), "$1 'concat'"},
 	{regexp.MustCompile(`^__unm undefined$`), "attempt to perform arithmetic on a nil value"},
 	{regexp.MustCompile(`^__len undefined$`), "attempt to get length of a nil value"},
 }
+
+// badArgument splits what a function says about an argument.
+var badArgument = regexp.MustCompile(`^bad argument #(\d+) to (\w+) (\(.*\))$`)
 
 const msgNoFunction = "attempt to call a non-function object"
 
@@ -32,6 +41,17 @@ func (ip *interp) reword(L *lua.LState, text string) string {
 	}
 	if msg == msgNoFunction {
 		return head + "attempt to call " + ip.called(L)
+	}
+	if m := badArgument.FindStringSubmatch(msg); m != nil {
+		why := m[3]
+		n, _ := strconv.Atoi(m[1])
+		if d, ok := L.GetStack(1); ok {
+			// Behind the arguments there is the error itself.
+			if name, v := L.GetLocal(d, n); name == "" || v == lua.LString(text) {
+				why = strings.Replace(why, "got nil", "got no value", 1)
+			}
+		}
+		return head + "bad argument #" + m[1] + " to '" + m[2] + "' " + why
 	}
 	for _, r := range rewordings {
 		if r.from.MatchString(msg) {

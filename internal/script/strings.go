@@ -39,6 +39,8 @@ func (ip *interp) openStrings() {
 		return 1
 	}))
 	t.RawSetString("format", ip.L.NewFunction(stringFormat))
+	t.RawSetString("upper", ip.L.NewFunction(mapBytes('a', 'z')))
+	t.RawSetString("lower", ip.L.NewFunction(mapBytes('A', 'Z')))
 	t.RawSetString("rep", ip.L.NewFunction(func(L *lua.LState) int {
 		s, n := L.CheckString(1), L.CheckInt64(2)
 		if n <= 0 || s == "" {
@@ -51,6 +53,54 @@ func (ip *interp) openStrings() {
 		L.Push(lua.LString(strings.Repeat(s, int(n))))
 		return 1
 	}))
+}
+
+// mapBytes returns a function that changes the case of ASCII letters.
+func mapBytes(from, to byte) lua.LGFunction {
+	return func(L *lua.LState) int {
+		b := []byte(L.CheckString(1))
+		for i, c := range b {
+			if c >= from && c <= to {
+				b[i] = c ^ 0x20
+			}
+		}
+		L.Push(lua.LString(b))
+		return 1
+	}
+}
+
+// toNumber is tonumber(x [, base]).
+func toNumber(L *lua.LState) int {
+	base := L.OptInt(2, 10)
+	if base < 2 || base > 36 {
+		L.ArgError(2, "base out of range")
+	}
+	v := L.CheckAny(1)
+	n, ok := v.(lua.LNumber)
+	if s, isString := v.(lua.LString); isString {
+		n, ok = parseNumber(strings.Trim(string(s), " \t\n\v\f\r"), base)
+	}
+	if !ok {
+		L.Push(lua.LNil)
+	} else {
+		L.Push(n)
+	}
+	return 1
+}
+
+func parseNumber(s string, base int) (lua.LNumber, bool) {
+	if base != 10 {
+		if base == 16 && len(s) > 2 && strings.EqualFold(s[:2], "0x") {
+			s = s[2:]
+		}
+		n, err := strconv.ParseUint(strings.ToLower(s), base, 64)
+		return lua.LNumber(n), err == nil && !strings.Contains(s, "_")
+	}
+	if s == "" || numberPrefix(s) != len(s) {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(hexFloat(s), 64)
+	return lua.LNumber(f), err == nil || f != 0
 }
 
 // directive is one conversion of string.format: %<flags><width>.<prec><verb>.
@@ -140,6 +190,9 @@ func stringFormat(L *lua.LState) int {
 }
 
 func (d directive) format(L *lua.LState, arg int) string {
+	if arg > L.GetTop() {
+		L.ArgError(arg, "no value")
+	}
 	switch d.verb {
 	case 'c':
 		return d.pad(string([]byte{byte(int64(L.CheckNumber(arg)))}))
