@@ -78,6 +78,10 @@ func (x *trimmer) chunk(b chunk, next arena.Ref) bool {
 		size = chunkEntries
 	}
 	at, n := b.first(), b.before()
+	if head := b.entry(at).id; x.stays(b, head, size) {
+		x.cut = head
+		return false
+	}
 	for at < len(b) {
 		live, total := 0, n%size
 		var first, last StreamID
@@ -101,6 +105,14 @@ func (x *trimmer) chunk(b chunk, next arena.Ref) bool {
 		}
 	}
 	return true
+}
+
+// stays reports at a glance whether nothing of a chunk that begins with entry head goes.
+func (x *trimmer) stays(b chunk, head StreamID, size int) bool {
+	if x.ByID {
+		return !head.Less(x.MinID)
+	}
+	return x.length <= x.MaxLen || size == chunkEntries && x.length-b.live() < x.MaxLen
 }
 
 // node decides about a run of live entries from first to last; false if they stay.

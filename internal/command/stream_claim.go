@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"slices"
 
 	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/state"
@@ -174,10 +175,10 @@ func (r *claimRun) claim(id state.StreamID, time, count int64) {
 func (r *claimRun) finish() {
 	c := r.c
 	r.claims.flush()
-	if len(r.gone) > 0 {
+	for ids := range slices.Chunk(r.gone, maxClaimIDs) {
 		c.beginEffect()
 		c.args = append(c.args, r.key, r.group)
-		for _, id := range r.gone {
+		for _, id := range ids {
 			c.addArg(c.idText(id))
 		}
 		c.emitOpen(c.ShardOf(r.key), effect.XAck)

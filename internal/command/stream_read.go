@@ -50,6 +50,9 @@ func (o *streamRead) parse(c *Ctx) (bad errorText) {
 		more := len(args) - i - 1
 		switch {
 		case isWord(args[i], "block") && more > 0:
+			if c.InScript {
+				return "ERR " + cString(args[0]) + " command is not allowed with BLOCK option from scripts"
+			}
 			i++
 			ms, bad := timeoutArg(args[i], c.Now)
 			if bad != "" {
