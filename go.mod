@@ -3,14 +3,17 @@ module github.com/kevydb/kevy
 go 1.26.0
 
 require (
-	github.com/BurntSushi/toml v1.6.0 // indirect
-	github.com/google/btree v1.1.3 // indirect
+	github.com/BurntSushi/toml v1.6.0
+	github.com/google/btree v1.1.3
+	github.com/spf13/pflag v1.1.0
+	github.com/tidwall/redcon v1.6.4
+	github.com/yuin/gopher-lua v1.1.2
+	github.com/zeebo/xxh3 v1.1.0
+	golang.org/x/sys v0.50.0
+)
+
+require (
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
-	github.com/spf13/pflag v1.1.0 // indirect
 	github.com/tidwall/btree v1.1.0 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
-	github.com/tidwall/redcon v1.6.4 // indirect
-	github.com/yuin/gopher-lua v1.1.2 // indirect
-	github.com/zeebo/xxh3 v1.1.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
 )
