@@ -239,15 +239,7 @@ func (c Commands) Copy(src, dst string, replace bool) (bool, error) {
 // Keys returns the keys that match a glob pattern. With a literal beginning ("user:*") it costs what it
 // finds, otherwise the whole keyspace.
 func (c Commands) Keys(pattern string) ([]string, error) {
-	v, err := c.do(word("KEYS"), word(pattern))
-	list, _ := v.([]any)
-	keys := make([]string, 0, len(list))
-	for _, x := range list {
-		if s, ok := x.(string); ok {
-			keys = append(keys, s)
-		}
-	}
-	return keys, err
+	return c.list(word("KEYS"), word(pattern))
 }
 
 // DBSize returns the number of keys.
