@@ -161,6 +161,7 @@ func (c *call) trim() {
 // invoke calls the function of a job.
 func (ip *interp) invoke(j *job) (lua.LValue, error) {
 	L := ip.L
+	L.Env = ip.env // setfenv(0) of an earlier script has changed it
 	keys, argv := ip.list(j.keys), ip.list(j.argv)
 	L.Push(j.fn)
 	n := 2
