@@ -1,6 +1,10 @@
 package state
 
-import "github.com/kevydb/kevy/log/effect"
+import (
+	"encoding/binary"
+
+	"github.com/kevydb/kevy/log/effect"
+)
 
 // MaxBits is the number of bits of the longest string.
 const MaxBits = MaxValue * 8
@@ -26,31 +30,32 @@ func ParseBitType(b []byte) (t BitType, ok bool) {
 
 // BitField returns the value of a field at a bit offset; bits behind the end are 0.
 func BitField(b []byte, t BitType, off int64) int64 {
-	var v uint64
-	for i := off; i < off+int64(t.Bits); i++ {
-		v <<= 1
-		if at := i >> 3; at < int64(len(b)) {
-			v |= uint64(b[at]>>(7-i&7)) & 1
-		}
+	var part [9]byte
+	if first := off >> 3; first+9 <= int64(len(b)) {
+		part = [9]byte(b[first:])
+	} else if first < int64(len(b)) {
+		copy(part[:], b[first:])
 	}
-	if t.Signed && t.Bits < 64 {
-		shift := 64 - t.Bits
-		return int64(v<<shift) >> shift
+	shift := off & 7
+	v := binary.BigEndian.Uint64(part[:])<<shift | uint64(part[8])>>(8-shift)
+	if t.Signed {
+		return int64(v) >> (64 - t.Bits)
 	}
-	return int64(v)
+	return int64(v >> (64 - t.Bits))
 }
 
-// setBitField sets a field inside b. REQUIRES: it lies within b.
-func setBitField(b []byte, t BitType, off, value int64) {
-	for i := t.Bits - 1; i >= 0; i-- {
-		at, mask := off>>3, byte(0x80)>>(off&7)
-		if value>>i&1 != 0 {
-			b[at] |= mask
-		} else {
-			b[at] &^= mask
-		}
-		off++
+// SetBitField sets a field that begins at bit at, below 8.
+func SetBitField(b *[9]byte, t BitType, at, value int64) {
+	width := int64(t.Bits)
+	mask := ^uint64(0) >> (64 - width)
+	v, word := uint64(value)&mask, binary.BigEndian.Uint64(b[:])
+	if spill := at + width - 64; spill > 0 {
+		word = word&^(mask>>spill) | v>>spill
+		b[8] = b[8]&(0xff>>spill) | byte(v<<(8-spill))
+	} else {
+		word = word&^(mask<<-spill) | v<<-spill
 	}
+	binary.BigEndian.PutUint64(b[:], word)
 }
 
 // foldBits folds SETBIT and BITFIELD: fields are set one after the other.
@@ -97,7 +102,7 @@ func (ks *Keyspace) patchBits(h uint64, key []byte, t BitType, off, value int64)
 	if old := valueOf(ks.a, r); first < int64(len(old)) {
 		copy(part[:], old[first:min(last+1, int64(len(old)))])
 	}
-	setBitField(part[:], t, off-first<<3, value)
+	SetBitField(&part, t, off&7, value)
 	ks.patch(h, r, int(first), part[:last-first+1])
 }
 
@@ -126,17 +131,4 @@ func (ks *Keyspace) foldPFAdd(e *effect.Effect) (c Change, err error) {
 	}
 	c.Created = ks.set(key, hll.Bytes(), deadline)
 	return c, nil
-}
-
-// WithBitField returns b with a field set, zeros before it where b was shorter. With fresh the result is a
-// copy, otherwise b itself is changed.
-func WithBitField(b []byte, fresh bool, t BitType, off, value int64) []byte {
-	if fresh {
-		b = append([]byte(nil), b...)
-	}
-	if grow := int((off+int64(t.Bits)+7)>>3) - len(b); grow > 0 {
-		b = append(b, make([]byte, grow)...)
-	}
-	setBitField(b, t, off, value)
-	return b
 }

@@ -17,12 +17,16 @@ import (
 //	         1vvvvvxx           x+1 registers are v+1
 //
 // kevy never stores a cached count: reading one must not write.
-type HLL struct{ b []byte }
+type HLL struct {
+	b     []byte
+	limit int // longest sparse form; 0 is HLLSparseMax
+}
 
 const (
 	hllP         = 14
 	hllRegisters = 1 << hllP
 	hllQ         = 64 - hllP
+	hllValues    = 64 // a register has 6 bits
 	hllHeader    = 16
 	hllDenseSize = hllHeader + (hllRegisters*6+7)/8
 	hllDense     = 0
@@ -34,8 +38,7 @@ const (
 	hllStale     = 0x80 // in the last byte of the cached count
 )
 
-// HLLSparseMax is Redis's default of hll-sparse-max-bytes, which is fixed here: folding depends on no
-// setting.
+// HLLSparseMax is Redis's default of hll-sparse-max-bytes. Folding knows no other: it depends on no setting.
 const HLLSparseMax = 3000
 
 // NewHLL returns an empty one.
@@ -45,7 +48,8 @@ func NewHLL() HLL {
 	b[4] = hllSparse
 	n := hllRegisters - 1
 	b[hllHeader], b[hllHeader+1] = 0x40|byte(n>>8), byte(n)
-	return HLL{b}
+	b[hllHeader-1] = hllStale
+	return HLL{b: b}
 }
 
 // ParseHLL takes the value of a key; ok is false if it is none. h aliases b and is not to be changed.
@@ -53,11 +57,22 @@ func ParseHLL(b []byte) (h HLL, ok bool) {
 	if len(b) < hllHeader || !bytes.HasPrefix(b, []byte("HYLL")) || b[4] > hllSparse {
 		return HLL{}, false
 	}
-	return HLL{b}, b[4] == hllSparse || len(b) == hllDenseSize
+	return HLL{b: b}, b[4] == hllSparse || len(b) == hllDenseSize
 }
 
 // Clone returns a copy that may be changed.
-func (h HLL) Clone() HLL { return HLL{bytes.Clone(h.b)} }
+func (h HLL) Clone() HLL { return HLL{bytes.Clone(h.b), h.limit} }
+
+// Limit returns h with another longest sparse form than HLLSparseMax.
+func (h HLL) Limit(n int) HLL { return HLL{h.b, n} }
+
+// sparseMax is the longest sparse form.
+func (h *HLL) sparseMax() int {
+	if h.limit > 0 {
+		return h.limit
+	}
+	return HLLSparseMax
+}
 
 // Bytes returns the string to be stored.
 func (h HLL) Bytes() []byte { return h.b }
@@ -177,7 +192,7 @@ func (h *HLL) raiseSparse(register int, value byte) (changed, valid bool) {
 	runs := appendRun(seq[:0], r.value, register-first)
 	runs = appendRun(runs, value, 1)
 	runs = appendRun(runs, r.value, first+r.n-1-register)
-	if grow := len(runs) - r.size; grow > 0 && len(h.b)+grow > HLLSparseMax {
+	if grow := len(runs) - r.size; grow > 0 && len(h.b)+grow > h.sparseMax() {
 		return h.promote(register, value)
 	}
 	tail := h.b[at+r.size:]
@@ -263,37 +278,58 @@ func (h HLL) Each(f func(register int, value byte)) bool {
 	return first == hllRegisters
 }
 
-// Merge raises the registers to those of o; false if either is damaged.
-func (h *HLL) Merge(o HLL) bool {
-	valid := true
-	ok := o.Each(func(register int, value byte) {
-		if _, v := h.raise(register, value); !v {
-			valid = false
-		}
-	})
-	h.b[hllHeader-1] |= hllStale
-	return ok && valid
+// Registers are the registers of a union.
+type Registers [hllRegisters]byte
+
+// Merge raises the registers to those of h; false if h is damaged.
+func (r *Registers) Merge(h HLL) bool {
+	return h.Each(func(register int, value byte) { r[register] = max(r[register], value) })
 }
 
-// Count estimates the number of different elements; false if the runs are damaged. The estimator is
-// that of O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", as in Redis.
+// Raise raises the registers to those of r; false if h is damaged.
+func (h *HLL) Raise(r *Registers) bool {
+	for register, value := range r {
+		if value == 0 {
+			continue
+		}
+		if _, valid := h.raise(register, value); !valid {
+			return false
+		}
+	}
+	h.b[hllHeader-1] |= hllStale
+	return true
+}
+
+// Count estimates the number of different elements; false if the runs are damaged.
 func (h HLL) Count() (uint64, bool) {
-	var histogram [hllQ + 14]int
-	zeros := hllRegisters
+	var histogram [hllValues]int
+	histogram[0] = hllRegisters
 	ok := h.Each(func(_ int, value byte) {
 		histogram[value]++
-		zeros--
+		histogram[0]--
 	})
-	if !ok {
-		return 0, false
+	return estimate(&histogram), ok
+}
+
+// Count estimates the number of different elements of the union.
+func (r *Registers) Count() uint64 {
+	var histogram [hllValues]int
+	for _, value := range r {
+		histogram[value&(hllValues-1)]++
 	}
+	return estimate(&histogram)
+}
+
+// estimate computes the estimate from how many registers have each value. The estimator is that of O. Ertl,
+// "New cardinality estimation algorithms for HyperLogLog sketches", as in Redis.
+func estimate(histogram *[hllValues]int) uint64 {
 	const m = float64(hllRegisters)
 	z := m * hllTau((m-float64(histogram[hllQ+1]))/m)
 	for j := hllQ; j >= 1; j-- {
 		z = (z + float64(histogram[j])) * 0.5
 	}
-	z += m * hllSigma(float64(zeros)/m)
-	return uint64(math.Round(0.721347520444481703680 * m * m / z)), true
+	z += m * hllSigma(float64(histogram[0])/m)
+	return uint64(math.Round(0.721347520444481703680 * m * m / z))
 }
 
 func hllTau(x float64) float64 {

@@ -31,7 +31,7 @@ type fieldOp struct {
 }
 
 func parseBitField(c *Ctx, readOnly bool) (ops []fieldOp, bad errorText) {
-	overflow := overflowWrap
+	overflow, writes := overflowWrap, false
 	for args := c.Args[2:]; len(args) > 0; {
 		op := fieldOp{overflow: overflow}
 		need := 4
@@ -59,14 +59,18 @@ func parseBitField(c *Ctx, readOnly bool) (ops []fieldOp, bad errorText) {
 			return nil, bad
 		}
 		if need == 4 {
-			if readOnly {
-				return nil, msgBitReadOnly
+			writes = true
+			if op.off+int64(op.t.Bits) > state.MaxBits {
+				return nil, msgBitOffset
 			}
 			if op.value, bad = intArg(args[3]); bad != "" {
 				return nil, bad
 			}
 		}
 		ops, args = append(ops, op), args[need:]
+	}
+	if writes && readOnly {
+		return nil, msgBitReadOnly
 	}
 	return ops, ""
 }
@@ -113,6 +117,51 @@ func (o *fieldOp) fit(base, by int64) (value int64, ok bool) {
 	return state.BitField(b[:], o.t, int64(64-o.t.Bits)), true
 }
 
+// bitWork is the string a BITFIELD works on: its bytes as stored, and those that its fields so far change.
+type bitWork struct {
+	base    []byte
+	changed map[int64]byte
+	size    int64 // with what the fields so far add
+}
+
+// window returns the nine bytes from the one that bit off lies in, and off within them.
+func (w *bitWork) window(off int64) (part [9]byte, at int64) {
+	first := off >> 3
+	if first < int64(len(w.base)) {
+		copy(part[:], w.base[first:])
+	}
+	if len(w.changed) > 0 {
+		for i := range part {
+			if x, ok := w.changed[first+int64(i)]; ok {
+				part[i] = x
+			}
+		}
+	}
+	return part, off & 7
+}
+
+func (w *bitWork) get(t state.BitType, off int64) int64 {
+	part, at := w.window(off)
+	return state.BitField(part[:], t, at)
+}
+
+// set sets a field; keep says that other fields follow.
+func (w *bitWork) set(t state.BitType, off, value int64, keep bool) {
+	last := (off + int64(t.Bits) - 1) >> 3
+	w.size = max(w.size, last+1)
+	if !keep {
+		return
+	}
+	if w.changed == nil {
+		w.changed = map[int64]byte{}
+	}
+	part, at := w.window(off)
+	state.SetBitField(&part, t, at, value)
+	for i := off >> 3; i <= last; i++ {
+		w.changed[i] = part[i-off>>3]
+	}
+}
+
 // planBitField plans BITFIELD and BITFIELD_RO.
 func planBitField(c *Ctx) {
 	ops, bad := parseBitField(c, c.Cmd.Name == "bitfield_ro")
@@ -124,35 +173,31 @@ func planBitField(c *Ctx) {
 	if !ok {
 		return
 	}
-	work := b // what the fields are read from
+	work := bitWork{base: b, size: int64(len(b))}
 	args := [][]byte{c.Args[1]}
+	highest := int64(-1) // bit that a write asks for, even one that fails
 	c.W.Array(len(ops))
 	for i := range ops {
 		o := &ops[i]
-		old := state.BitField(work, o.t, o.off)
+		old := work.get(o.t, o.off)
 		if o.verb == 'g' {
 			c.W.Int(old)
 			continue
 		}
-		base, by, reply := o.value, int64(0), old
-		if o.verb == 'i' {
-			base, by = old, o.value
-		}
-		value, fits := o.fit(base, by)
+		highest = max(highest, o.off+int64(o.t.Bits)-1)
+		value, reply, fits := o.apply(old)
 		if !fits {
 			c.W.Null()
 			continue
 		}
-		if o.verb == 'i' {
-			reply = value
-		}
 		c.W.Int(reply)
-		beyond := o.off+int64(o.t.Bits) > int64(len(work))*8
-		if value == old && !beyond {
-			continue
+		if value != old {
+			args = append(args, []byte("SET"), o.typeName(c), c.Int(o.off), c.Int(value))
+			work.set(o.t, o.off, value, i < len(ops)-1)
 		}
-		args = append(args, []byte("SET"), o.typeName(c), c.Int(o.off), c.Int(value))
-		work = state.WithBitField(work, len(args) == 5, o.t, o.off, value)
+	}
+	if highest>>3 >= work.size { // the string grows, with zeros
+		args = append(args, []byte("SET"), []byte("u1"), c.Int(highest), c.Int(0))
 	}
 	if len(args) > 1 {
 		if !exists {
@@ -160,6 +205,16 @@ func planBitField(c *Ctx) {
 		}
 		c.Emit(effect.BitField, args...)
 	}
+}
+
+// apply returns the field's new value and what is replied; fits is false if it is to stay as it is.
+func (o *fieldOp) apply(old int64) (value, reply int64, fits bool) {
+	if o.verb == 'i' {
+		value, fits = o.fit(old, o.value)
+		return value, value, fits
+	}
+	value, fits = o.fit(o.value, 0)
+	return value, old, fits
 }
 
 // typeName spells the field's type.

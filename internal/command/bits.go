@@ -1,6 +1,7 @@
 package command
 
 import (
+	"crypto/subtle"
 	"encoding/binary"
 	"math/bits"
 
@@ -87,40 +88,59 @@ func planGetBit(c *Ctx) {
 type bitRange struct {
 	start, end int64
 	inBits     bool
-	given      int // how many of start and end were given
+	open       bool // no end was given
 }
 
-// parseBitRange reads [start [end [BYTE|BIT]]]; with both, a start needs an end.
-func parseBitRange(args [][]byte, both bool) (r bitRange, bad errorText) {
+// bitUnit reads BYTE or BIT.
+func bitUnit(b []byte) (inBits bool, bad errorText) {
+	switch {
+	case isWord(b, "bit"):
+		return true, ""
+	case isWord(b, "byte"):
+		return false, ""
+	}
+	return false, msgSyntax
+}
+
+// countRange reads BITCOUNT's [start end [BYTE|BIT]]; none means that nothing is to be counted, whatever else
+// stands there.
+func countRange(args [][]byte) (r bitRange, none bool, bad errorText) {
+	switch len(args) {
+	case 0:
+		return bitRange{open: true}, false, ""
+	case 2, 3:
+	default:
+		return r, false, msgSyntax
+	}
+	if r.start, bad = intArg(args[0]); bad == "" {
+		r.end, bad = intArg(args[1])
+	}
+	if bad != "" || r.start < 0 && r.end < 0 && r.start > r.end {
+		return r, true, bad
+	}
+	if len(args) == 3 {
+		r.inBits, bad = bitUnit(args[2])
+	}
+	return r, false, bad
+}
+
+// posRange reads BITPOS's [start [end [BYTE|BIT]]].
+func posRange(args [][]byte) (r bitRange, bad errorText) {
 	n := len(args)
-	if n > 3 || both && n == 1 {
+	r.open = n < 2
+	switch {
+	case n == 0:
+		return r, ""
+	case n > 3:
 		return r, msgSyntax
 	}
-	if n > 0 {
-		if r.start, bad = intArg(args[0]); bad != "" {
-			return r, bad
-		}
+	if r.start, bad = intArg(args[0]); bad == "" && n == 3 {
+		r.inBits, bad = bitUnit(args[2])
 	}
-	if both && n > 1 {
-		if r.end, bad = intArg(args[1]); bad != "" {
-			return r, bad
-		}
+	if bad == "" && n > 1 {
+		r.end, bad = intArg(args[1])
 	}
-	if n == 3 {
-		switch {
-		case isWord(args[2], "bit"):
-			r.inBits = true
-		case !isWord(args[2], "byte"):
-			return r, msgSyntax
-		}
-	}
-	if !both && n > 1 {
-		if r.end, bad = intArg(args[1]); bad != "" {
-			return r, bad
-		}
-	}
-	r.given = min(n, 2)
-	return r, ""
+	return r, bad
 }
 
 // within returns the first and last bit of the range in a string of size bytes; last < first if it is empty.
@@ -130,7 +150,7 @@ func (r bitRange) within(size int) (first, last int64) {
 		total *= 8
 	}
 	start, end := r.start, r.end
-	if r.given < 2 {
+	if r.open {
 		end = total - 1
 	}
 	if start < 0 {
@@ -150,21 +170,24 @@ func (r bitRange) within(size int) (first, last int64) {
 }
 
 func planBitCount(c *Ctx) {
-	r, bad := parseBitRange(c.Args[2:], true)
-	if bad != "" {
-		c.W.Error(bad)
+	b, exists, ok := stringOf(c, c.Args[1])
+	if !ok {
 		return
 	}
-	b, exists, ok := stringOf(c, c.Args[1])
-	switch {
-	case !ok:
-		return
-	case !exists, r.given == 2 && r.start < 0 && r.end < 0 && r.start > r.end:
+	if !exists {
 		c.W.Int(0)
 		return
 	}
-	first, last := r.within(len(b))
-	c.W.Int(countBits(b, first, last))
+	r, none, bad := countRange(c.Args[2:])
+	switch {
+	case bad != "":
+		c.W.Error(bad)
+	case none:
+		c.W.Int(0)
+	default:
+		first, last := r.within(len(b))
+		c.W.Int(countBits(b, first, last))
+	}
 }
 
 // countBits counts the ones among the bits first to last.
@@ -193,10 +216,6 @@ func planBitPos(c *Ctx) {
 	if bad == "" && bit&^1 != 0 {
 		bad = msgBitArg
 	}
-	r, rbad := parseBitRange(c.Args[3:], false)
-	if bad == "" {
-		bad = rbad
-	}
 	if bad != "" {
 		c.W.Error(bad)
 		return
@@ -209,43 +228,67 @@ func planBitPos(c *Ctx) {
 		c.W.Int(-bit)
 		return
 	}
+	r, bad := posRange(c.Args[3:])
+	if bad != "" {
+		c.W.Error(bad)
+		return
+	}
 	first, last := r.within(len(b))
-	pos := findBit(b, byte(bit), first, last)
-	if pos < 0 && bit == 0 && first <= last && r.given < 2 {
+	pos := findBit(b, bit == 1, first, last)
+	if pos < 0 && bit == 0 && first <= last && r.open {
 		pos = int64(len(b)) * 8 // the string goes on with zeros
 	}
 	c.W.Int(pos)
 }
 
 // findBit returns the first bit of a value among first to last, -1 if there is none.
-func findBit(b []byte, bit byte, first, last int64) int64 {
-	none := byte(0) // a byte without the bit
-	if bit == 0 {
-		none = 0xff
+func findBit(b []byte, bit bool, first, last int64) int64 {
+	if last < first {
+		return -1
 	}
-	for i := first; i <= last; {
-		if i&7 == 0 && i+7 <= last && b[i>>3] == none {
-			i += 8
-			continue
-		}
-		if byte(bitAt(b, i)) == bit {
-			return i
-		}
-		i++
+	flip := byte(0xff) // makes the bits looked for ones
+	if bit {
+		flip = 0
 	}
-	return -1
+	i, end := first>>3, last>>3
+	x := (b[i] ^ flip) & (0xff >> (first & 7))
+	if x == 0 && i < end {
+		word := uint64(flip) * 0x0101010101010101
+		for i++; i+8 <= end && binary.LittleEndian.Uint64(b[i:]) == word; i += 8 {
+		}
+		for i < end && b[i] == flip {
+			i++
+		}
+		x = b[i] ^ flip
+	}
+	if i == end {
+		x &= 0xff << (7 - last&7)
+	}
+	if x == 0 {
+		return -1
+	}
+	return i<<3 + int64(bits.LeadingZeros8(x))
 }
 
+// The operations of BITOP.
+const (
+	bitAnd = iota
+	bitOr
+	bitXor
+	bitNot
+)
+
 func planBitOp(c *Ctx) {
-	var op func(a, b byte) byte
+	var op int
 	switch name := c.Args[1]; {
 	case isWord(name, "and"):
-		op = func(a, b byte) byte { return a & b }
+		op = bitAnd
 	case isWord(name, "or"):
-		op = func(a, b byte) byte { return a | b }
+		op = bitOr
 	case isWord(name, "xor"):
-		op = func(a, b byte) byte { return a ^ b }
+		op = bitXor
 	case isWord(name, "not"):
+		op = bitNot
 		if len(c.Args) != 4 {
 			c.W.Error(msgBitOpNot)
 			return
@@ -267,32 +310,60 @@ func planBitOp(c *Ctx) {
 	c.W.Int(int64(len(out)))
 }
 
-// bitOp combines the source strings, each taken as if followed by zeros; a nil op negates the one source.
-func bitOp(c *Ctx, op func(a, b byte) byte) (out []byte, ok bool) {
-	for i, key := range c.Args[3:] {
+// bitOp combines the source strings, each taken as if followed by zeros.
+func bitOp(c *Ctx, op int) (out []byte, ok bool) {
+	sources := make([][]byte, 0, len(c.Args)-3)
+	most := 0
+	for _, key := range c.Args[3:] {
 		b, _, ok := stringOf(c, key)
 		if !ok {
 			return nil, false
 		}
-		if i == 0 {
-			out = append(out, b...)
-			continue
-		}
-		if grow := len(b) - len(out); grow > 0 {
-			out = append(out, make([]byte, grow)...)
-		}
-		for k := range out {
-			var x byte
-			if k < len(b) {
-				x = b[k]
-			}
-			out[k] = op(out[k], x)
-		}
+		sources = append(sources, b)
+		most = max(most, len(b))
 	}
-	if op == nil {
-		for k := range out {
-			out[k] = ^out[k]
-		}
+	out = make([]byte, most)
+	copy(out, sources[0])
+	for _, b := range sources[1:] {
+		combineBits(out, b, op)
+	}
+	if op == bitNot {
+		negateBits(out)
 	}
 	return out, true
+}
+
+// combineBits makes out the combination of itself and b, as if zeros followed b.
+func combineBits(out, b []byte, op int) {
+	n := len(b)
+	if op == bitXor {
+		subtle.XORBytes(out, out[:n], b)
+		return
+	}
+	i := 0
+	if op == bitOr {
+		for ; i+8 <= n; i += 8 {
+			binary.LittleEndian.PutUint64(out[i:], binary.LittleEndian.Uint64(out[i:])|binary.LittleEndian.Uint64(b[i:]))
+		}
+		for ; i < n; i++ {
+			out[i] |= b[i]
+		}
+		return
+	}
+	for ; i+8 <= n; i += 8 {
+		binary.LittleEndian.PutUint64(out[i:], binary.LittleEndian.Uint64(out[i:])&binary.LittleEndian.Uint64(b[i:]))
+	}
+	for ; i < n; i++ {
+		out[i] &= b[i]
+	}
+	clear(out[n:])
+}
+
+func negateBits(b []byte) {
+	for ; len(b) >= 8; b = b[8:] {
+		binary.LittleEndian.PutUint64(b, ^binary.LittleEndian.Uint64(b))
+	}
+	for i := range b {
+		b[i] = ^b[i]
+	}
 }

@@ -25,6 +25,9 @@ func hllOf(c *Ctx, key []byte) (h state.HLL, exists, ok bool) {
 	return h, true, ok
 }
 
+// sparseMax is the setting hll-sparse-max-bytes.
+func (c *Ctx) sparseMax() int { return c.Shards[0].Limits.SparseBytes }
+
 func planPFAdd(c *Ctx) {
 	h, exists, ok := hllOf(c, c.Args[1])
 	if !ok {
@@ -36,6 +39,7 @@ func planPFAdd(c *Ctx) {
 	} else {
 		h = state.NewHLL()
 	}
+	h = h.Limit(c.sparseMax())
 	for _, element := range c.Args[2:] {
 		raised, valid := h.Add(element)
 		if !valid {
@@ -44,58 +48,54 @@ func planPFAdd(c *Ctx) {
 		}
 		changed = changed || raised
 	}
-	if !changed {
+	switch {
+	case !changed:
 		c.W.Int(0)
 		return
+	case c.sparseMax() != state.HLLSparseMax: // folding knows only the default
+		setKeepingDeadline(c, c.Args[1], h.Bytes())
+	default:
+		if !exists {
+			c.DropExpired(c.Args[1])
+		}
+		c.Emit(effect.PFAdd, c.Args[1:]...)
 	}
-	if !exists {
-		c.DropExpired(c.Args[1])
-	}
-	c.Emit(effect.PFAdd, c.Args[1:]...)
 	c.W.Int(1)
 }
 
-// union merges the HyperLogLogs of keys into one; it is dense if one of them is.
-func union(c *Ctx, keys [][]byte, h state.HLL) (state.HLL, bool) {
-	var all []state.HLL
+// union merges the HyperLogLogs of keys; dense says that one of them is. ok is false when it has replied an error.
+func union(c *Ctx, keys [][]byte, r *state.Registers) (dense, ok bool) {
 	for _, key := range keys {
-		x, exists, ok := hllOf(c, key)
-		if !ok {
-			return h, false
-		}
-		if exists {
-			all = append(all, x)
-			if !x.Sparse() && !h.ToDense() {
-				c.W.Error(msgCorruptHLL)
-				return h, false
-			}
-		}
-	}
-	for _, x := range all {
-		if !h.Merge(x) {
+		h, exists, ok := hllOf(c, key)
+		switch {
+		case !ok:
+			return dense, false
+		case !exists:
+			continue
+		case !r.Merge(h):
 			c.W.Error(msgCorruptHLL)
-			return h, false
+			return dense, false
 		}
+		dense = dense || !h.Sparse()
 	}
-	return h, true
+	return dense, true
 }
 
 func planPFCount(c *Ctx) {
-	var h state.HLL
-	var ok bool
 	if len(c.Args) > 2 {
-		if h, ok = union(c, c.Args[1:], state.NewHLL()); !ok {
-			return
+		var r state.Registers
+		if _, ok := union(c, c.Args[1:], &r); ok {
+			c.W.Uint(r.Count())
 		}
-	} else {
-		var exists bool
-		if h, exists, ok = hllOf(c, c.Args[1]); !ok {
-			return
-		}
-		if !exists {
-			c.W.Int(0)
-			return
-		}
+		return
+	}
+	h, exists, ok := hllOf(c, c.Args[1])
+	switch {
+	case !ok:
+		return
+	case !exists:
+		c.W.Int(0)
+		return
 	}
 	n, ok := h.Count()
 	if !ok {
@@ -107,16 +107,20 @@ func planPFCount(c *Ctx) {
 
 func planPFMerge(c *Ctx) {
 	dst := c.Args[1]
-	h, exists, ok := hllOf(c, dst)
+	var r state.Registers
+	dense, ok := union(c, c.Args[1:], &r)
 	if !ok {
 		return
 	}
+	h, exists, _ := hllOf(c, dst)
 	if exists {
 		h = h.Clone()
 	} else {
 		h = state.NewHLL()
 	}
-	if h, ok = union(c, c.Args[2:], h); !ok {
+	h = h.Limit(c.sparseMax())
+	if dense && !h.ToDense() || !h.Raise(&r) {
+		c.W.Error(msgCorruptHLL)
 		return
 	}
 	setKeepingDeadline(c, dst, h.Bytes())
@@ -143,9 +147,6 @@ func planPFDebug(c *Ctx) {
 		return
 	case !exists:
 		c.W.Error(msgNoSuchKey)
-		return
-	case len(c.Args) != 3:
-		c.W.Error("ERR Wrong number of arguments for the given subcommand")
 		return
 	}
 	switch sub := c.Args[1]; {

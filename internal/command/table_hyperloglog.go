@@ -18,7 +18,7 @@ var hyperloglogCommands = []*Command{
 			{Name: "element", Type: "string", Flags: []string{"optional", "multiple"}},
 		},
 		Plan:    planPFAdd,
-		Effects: "PFADD key element..., when a register changed",
+		Effects: "PFADD key element..., when a register changed; SET key value [PXAT ms] if hll-sparse-max-bytes is not the default",
 	},
 	{
 		Name: "pfcount", Arity: -2,
