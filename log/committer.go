@@ -45,10 +45,21 @@ func (l *Log) sync() error {
 	l.durableTxn.Store(txn)
 	g.durable.Store(written)
 	l.marks.advance(g)
-	mark{Cursor{g.id, written}, l.w.seg.number}.put(&l.markBuf)
+	return l.leaveMark(mark{Cursor{g.id, written}, l.w.seg.number})
+}
+
+// leaveMark writes the durable mark, unless the last one is recent. REQUIRES: smu, m is durable.
+func (l *Log) leaveMark(m mark) error {
+	end, now := l.w.seg.end.Load(), time.Now()
+	if m.segment == l.marked.segment && m.cursor.Generation == l.marked.cursor.Generation &&
+		end-l.markedEnd < markEvery && now.Sub(l.markedAt) < markPause {
+		return nil
+	}
+	m.put(&l.markBuf)
 	if _, err := l.markFile.WriteAt(l.markBuf[:], 0); err != nil && !isFull(err) {
 		return l.fail("write of the durable mark", err)
 	}
+	l.marked, l.markedEnd, l.markedAt = m, end, now
 	return nil
 }
 

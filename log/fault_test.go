@@ -53,7 +53,7 @@ func failures() map[string]failure {
 		"short write":              {faultfs.FailNth(faultfs.OpWriteAt, 1, faultfs.Short(errDisk)), (*Log).Flush},
 		"fsync":                    {faultfs.FailNth(faultfs.OpSync, 1, errDisk), (*Log).Sync},
 		"fsync on a full disk":     {faultfs.FailNth(faultfs.OpSync, 1, syscall.ENOSPC), (*Log).Sync},
-		"mark":                     {faultfs.OnPath(markName, faultfs.FailNth(faultfs.OpWriteAt, 1, errDisk)), (*Log).Sync},
+		"mark":                     {faultfs.OnPath(markName, faultfs.FailNth(faultfs.OpWriteAt, 1, errDisk)), syncMarked},
 		"preallocation":            {faultfs.FailNth(faultfs.OpPreallocate, 1, errDisk), func(l *Log) error { return l.Reserve(100 << 20) }},
 		"roll: create":             {faultfs.FailNth(faultfs.OpCreate, 1, errDisk), (*Log).roll},
 		"roll: header":             {faultfs.OnPath("2.seg", faultfs.FailNth(faultfs.OpWriteAt, 1, errDisk)), (*Log).roll},
@@ -64,6 +64,12 @@ func failures() map[string]failure {
 		"generation: rename":       {faultfs.FailNth(faultfs.OpRename, 1, errDisk), newGen},
 		"generation: publish":      {faultfs.OnPath("data", faultfs.FailNth(faultfs.OpSyncDir, 2, errDisk)), newGen},
 	}
+}
+
+// syncMarked is Sync when a durable mark is due.
+func syncMarked(l *Log) error {
+	l.markedAt = time.Time{}
+	return l.Sync()
 }
 
 // TestStickyErrors fails each kind of write once: the log refuses everything from then on, wakes who

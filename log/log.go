@@ -58,6 +58,10 @@ type Log struct {
 	markFile vfs.File   // nil: read-only
 	markBuf  [markBytes]byte
 
+	marked    mark // the mark written last
+	markedEnd int64
+	markedAt  time.Time
+
 	segMu sync.RWMutex // guards segs and pins
 	segs  []*segment   // ascending, the newest last; never empty
 	pins  map[*Reader]uint64

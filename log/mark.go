@@ -6,13 +6,14 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"path"
+	"time"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
 
 // The durable mark, DIR/shard-NN/DURABLE, says how far the log was durable at least. It is written
-// after each fsync and not synced itself: it may be old, and it may be torn, but it never claims too
-// much. Recovery tells damage from an unclean tail by it.
+// after fsyncs, not after each (markEvery, markPause), and not synced itself: it may be old, and it may be torn,
+// but it never claims too much. Recovery tells damage from an unclean tail by it.
 //
 //	off size
 //	  0   4  CRC32C of bytes 4..31
@@ -24,6 +25,8 @@ const (
 	markName    = "DURABLE"
 	markBytes   = 32
 	markVersion = 1
+	markEvery   = 4 << 20                // bytes of the log after which it is written again at the latest
+	markPause   = 900 * time.Millisecond // and time; less than the committer's second
 )
 
 type mark struct {

@@ -270,6 +270,9 @@ func (r *Reader) enter(seg *segment, c Cursor) error {
 func (r *Reader) leave() {
 	if r.seg != nil {
 		r.off = r.s.off
+		if r.o.Feed && !r.s.inGroup {
+			r.seg.leave(&r.s)
+		}
 		r.seg.release()
 		r.seg = nil
 	}

@@ -22,6 +22,24 @@ type segment struct {
 	file  vfs.File   // nil: not open
 	refs  int        // readers using file, plus one while it is the newest segment
 	index seekIndex
+	left  [leftPlaces]place // where readers have stopped, by offset
+}
+
+// leftPlaces is how many places a segment remembers. A consumer that asks again and again goes on where it was
+// without looking at what lies between there and the index's entry before it.
+const leftPlaces = 64
+
+// place is the end of a group inside a segment.
+type place struct {
+	indexEntry
+	crc uint32 // checksum of the frame before it
+}
+
+// leave remembers where a reader has stopped. REQUIRES: not within a group.
+func (s *segment) leave(st *Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left[st.off%leftPlaces] = place{indexEntry{st.off, st.pos}, st.lastCRC}
 }
 
 // acquire opens the file for reading, or shares it. Each acquire needs a release.
@@ -107,8 +125,13 @@ func (s *segment) note(off uint64, pos int64) {
 // caller holds an acquired file. end is how far the file may be read.
 func (s *segment) seek(st *Stream, f vfs.File, off uint64, end int64) error {
 	s.mu.Lock()
-	e := s.index.find(off)
+	e, left := s.index.find(off), s.left[off%leftPlaces]
 	s.mu.Unlock()
+	if left.pos != 0 && left.off == off {
+		st.open(f, s.path, s.shard, Cursor{s.generation, off}, left.pos, end)
+		st.lastCRC = left.crc
+		return nil
+	}
 	if e.pos == 0 {
 		e = indexEntry{s.base, headerBytes}
 	}

@@ -68,7 +68,7 @@ type Conn struct {
 	out     output
 	state   uint32
 	hint    uint32 // size of recent outputs: what the next one begins with
-	limit   int64 // what SetOutputLimit said; 0 none, -1 the server's
+	limit   int64  // what SetOutputLimit said; 0 none, -1 the server's
 	soft    softLimit
 	active  int64 // unix nanoseconds of the last input
 	kill    atomic.Bool

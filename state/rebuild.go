@@ -21,8 +21,8 @@ func (v *View) Rebuild(f func(e *effect.Effect, last bool) bool) {
 	if !v.libs.RebuildLibraries(func(e *effect.Effect) bool { return f(e, true) }) {
 		return
 	}
-	a := v.ord.a
-	v.ord.ascend(nil, func(r arena.Ref) bool { return rebuild(a, r, f) })
+	b := rebuilder{a: v.ord.a, f: f}
+	v.ord.ascend(nil, b.rebuild)
 }
 
 // RebuildKey calls f with the effects that make the key, if it is there. They are valid until f returns.
@@ -38,19 +38,34 @@ func (v *View) RebuildKey(key []byte, f func(*effect.Effect)) {
 
 // rebuild calls f with the effects that make a record, until f returns false.
 func rebuild(a *arena.Arena, r arena.Ref, f func(e *effect.Effect, last bool) bool) bool {
-	key, v, ms := keyOf(a, r), valueAt(a, r), deadlineOf(a.Tail(r))
+	b := rebuilder{a: a, f: f}
+	return b.rebuild(r)
+}
+
+// rebuilder emits records one after the other. A flat value costs no allocation.
+type rebuilder struct {
+	a    *arena.Arena
+	f    func(e *effect.Effect, last bool) bool
+	e    effect.Effect
+	args [4][]byte
+	num  [20]byte
+}
+
+var pxat = []byte("PXAT")
+
+// rebuild calls b.f with the effects that make a record; false if it has had enough.
+func (b *rebuilder) rebuild(r arena.Ref) bool {
+	key, v, ms := keyOf(b.a, r), valueAt(b.a, r), deadlineOf(b.a.Tail(r))
 	if o := v.kind.ops(); o != nil {
-		return rebuildCollection(o, key, v, ms, f)
+		return rebuildCollection(o, key, v, ms, b.f)
 	}
-	var args [4][]byte
-	var num [20]byte
-	args[0], args[1] = key, v.flat
-	e := effect.Effect{Op: effect.Set, Args: args[:2]}
+	b.args[0], b.args[1] = key, v.flat
+	b.e = effect.Effect{Op: effect.Set, Args: b.args[:2]}
 	if ms != NoDeadline {
-		args[2], args[3] = []byte("PXAT"), strconv.AppendInt(num[:0], ms, 10)
-		e.Args = args[:4]
+		b.args[2], b.args[3] = pxat, strconv.AppendInt(b.num[:0], ms, 10)
+		b.e.Args = b.args[:4]
 	}
-	return f(&e, true)
+	return b.f(&b.e, true)
 }
 
 // rebuildCollection emits the pieces of a collection, then its deadline. It holds each piece back until it

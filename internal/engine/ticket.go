@@ -16,12 +16,13 @@ const MaxShards = 32
 // zero value is an empty ticket. A Ticket belongs to one connection or loop.
 type Ticket struct {
 	mask   uint64
-	marks  [MaxShards]mark
 	txn    uint64
 	writes int
 
 	// Client is whose commands these are, for listeners; 0 nobody's. Reset keeps it.
 	Client uint64
+
+	marks [MaxShards]mark // last: with few shards all that is used lies in two cache lines
 }
 
 // mark is a position in a shard's log: every frame before off must be safe.

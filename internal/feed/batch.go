@@ -11,6 +11,13 @@ import (
 // headerRoom is more than the bytes of a reply's header: three array headers and two integers.
 const headerRoom = 96
 
+// How the buffer of a reply grows.
+const (
+	firstBuffer = 1 << 10
+	growBy      = 4
+	metaRoom    = 256 // more than what WITHMETA adds to a payload
+)
+
 // batch builds one FEED.READ reply. The frames are written as they come, behind room for the
 // header, which needs to know how many there are.
 type batch struct {
@@ -33,8 +40,19 @@ type held struct {
 
 func newBatch(w *resp.Writer, req *Request) *batch {
 	b := &batch{req: req, w: w, start: len(w.Buf)}
-	w.Buf = append(w.Buf, make([]byte, headerRoom)...)
+	b.room(headerRoom)
+	w.Buf = w.Buf[:b.start+headerRoom]
 	return b
+}
+
+// room makes room for n more bytes of the reply. It grows in large steps and takes large buffers from those that
+// connections have sent: most replies are either a few frames or as many as there may be.
+func (b *batch) room(n int) {
+	old := b.w.Buf
+	if cap(old)-len(old) >= n {
+		return
+	}
+	b.w.Buf = append(resp.TakeBuffer(max(firstBuffer, growBy*len(old), len(old)+n)), old...)
 }
 
 // Add implements Sink.
@@ -45,6 +63,7 @@ func (b *batch) Add(f *log.Frame) (full bool) {
 	if !b.req.Matches(f) {
 		return false
 	}
+	b.room(len(f.Payload) + headerRoom)
 	buf := append(b.w.Buf, "*2\r\n:"...)
 	buf = strconv.AppendUint(buf, f.Cursor.Offset, 10)
 	buf = append(buf, '\r', '\n')
@@ -80,6 +99,7 @@ func (b *batch) addMeta(f *log.Frame) (full bool) {
 
 // writeMeta writes one frame of the group whose last frame is last.
 func (b *batch) writeMeta(last *log.Frame, h held, payload []byte) {
+	b.room(len(payload) + metaRoom)
 	w := b.w
 	w.Array(3)
 	w.Uint(h.offset)
@@ -108,7 +128,8 @@ func (b *batch) writeMeta(last *log.Frame, h held, payload []byte) {
 
 // finish puts the header before the frames.
 func (b *batch) finish(next log.Cursor) {
-	h := resp.Writer{Buf: make([]byte, 0, headerRoom)}
+	var room [headerRoom]byte
+	h := resp.Writer{Buf: room[:0]}
 	h.Array(3)
 	h.Uint(next.Generation)
 	h.Uint(next.Offset)

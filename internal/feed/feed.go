@@ -141,7 +141,10 @@ func (f *Feed) Since(ctx context.Context, req *Request, sink Sink) (next log.Cur
 		return next, err
 	}
 	l := f.dir.Log(int(req.Shard))
-	f.flush(int(req.Shard))
+	if req.Block < 0 {
+		// Who can wait is woken by the writer, at the end of its turn.
+		f.flush(int(req.Shard))
+	}
 	r, err := l.NewReader(req.Cursor, log.ReaderOptions{Feed: true, Follow: req.Lineage})
 	if err != nil {
 		return next, err

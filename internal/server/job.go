@@ -125,7 +125,7 @@ func (s *session) deliver(j *job, muted bool) {
 	}
 	start := len(w.Buf)
 	if !muted {
-		w.Raw(j.w.Buf)
+		s.conn.Give(j.w.Buf)
 	}
 	if !j.ticket.Empty() {
 		s.ticket().Merge(&j.ticket)
