@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/kevydb/kevy/internal/arena"
 	"github.com/kevydb/kevy/log/effect"
@@ -104,11 +105,11 @@ func (f *listFold) grow(l *List) {
 // hint keeps the record's hint for OBJECT ENCODING: Redis lets a list go beyond list-max-listpack-size into a
 // quicklist, and back when it is half as large.
 func (f *listFold) hint(size, count int) {
-	maxBytes, maxCount := 8192, 1<<62
+	maxBytes, maxCount := 8192, math.MaxInt
 	if n := f.ks.Limits.ListSize; n >= 0 {
 		maxCount = max(n, 1)
 	} else {
-		maxBytes, maxCount = 4096<<min(-n-1, 4), 1<<62
+		maxBytes, maxCount = 4096<<min(-n-1, 4), math.MaxInt
 	}
 	size += 7 // header and end of a listpack
 	b := f.ks.a.Tail(f.r)
