@@ -10,6 +10,7 @@ import (
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/feed"
+	"github.com/kevydb/kevy/internal/script"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/resp"
 )
@@ -21,10 +22,11 @@ var ErrClosed = errors.New("kevy: the store is closed")
 type Store struct {
 	Commands // reads and writes, each on its own
 
-	cfg   Config
-	e     *engine.Engine
-	feed  *feed.Feed
-	calls sync.Pool // *call
+	cfg     Config
+	e       *engine.Engine
+	feed    *feed.Feed
+	scripts *script.Runtime
+	calls   sync.Pool // *call
 
 	mu     sync.RWMutex // held for reading by every operation, for writing by Close
 	closed bool
@@ -46,7 +48,7 @@ func Open(cfg Config) (*Store, error) {
 			fmt.Errorf("kevy: %s has %d shards: an embedded store has one; serve it with the kevy command", cfg.Dir, n),
 			e.Close(true))
 	}
-	s := &Store{cfg: cfg, e: e}
+	s := &Store{cfg: cfg, e: e, scripts: script.New(e)}
 	s.feed = feed.New(e.Dir(), cfg.Feed, func(shard int) { _ = e.Flush(shard) })
 	s.calls.New = func() any { return &call{ctx: e.NewCtx()} }
 	s.Commands = Commands{run: s.run}
@@ -108,13 +110,19 @@ func (s *Store) run(args [][]byte, read func(reply []byte) error) error {
 		return err
 	}
 	c.ctx.Cmd, c.ctx.Args, c.ctx.W = cmd, args, &c.w
-	if cmd.Plan == nil {
+	switch {
+	case cmd.Plan != nil:
+		s.e.Run(c.ctx, &c.ticket)
+	case cmd.Group == "scripting" && cmd.Scope == command.ScopeAll:
+		if err := s.e.Script(c.ctx, &c.ticket, func() error { return s.local(c.ctx) }); err != nil {
+			return err
+		}
+	default:
 		if err := s.local(c.ctx); err != nil {
 			return err
 		}
 		return read(c.w.Buf)
 	}
-	s.e.Run(c.ctx, &c.ticket)
 	if err := s.safe(&c.ticket); err != nil {
 		return err
 	}
@@ -160,6 +168,9 @@ func lookup(args [][]byte) (*command.Command, error) {
 
 // local runs the rows without a planner that make sense without a connection.
 func (s *Store) local(c *command.Ctx) error {
+	if c.Cmd.Group == "scripting" {
+		return s.script(c)
+	}
 	switch c.Cmd.Name {
 	case "ping":
 		if len(c.Args) > 1 {
@@ -184,6 +195,30 @@ func (s *Store) local(c *command.Ctx) error {
 		s.feed.Info(c.Args, c.W)
 	default:
 		return fmt.Errorf("kevy: %q needs a connection: an embedded store has none", c.Cmd.Name)
+	}
+	return nil
+}
+
+// script runs a row of the group scripting.
+func (s *Store) script(c *command.Ctx) error {
+	switch c.Cmd.Name {
+	case "script|load":
+		s.scripts.Load(c.W, c.Args[2])
+	case "script|exists":
+		s.scripts.Exists(c.W, c.Args[2:])
+	case "script|flush":
+		s.scripts.Flush(c.W, c.Args[2:])
+	case "script|kill":
+		s.scripts.Kill(c.W, true)
+	case "function|kill":
+		s.scripts.Kill(c.W, false)
+	case "function|stats":
+		s.scripts.Stats(c.W)
+	default:
+		if c.Nested == nil || c.Cmd.Scope != command.ScopeAll {
+			return fmt.Errorf("kevy: %q needs a connection: an embedded store has none", c.Cmd.Name)
+		}
+		return s.scripts.Run(c, &script.Host{Local: s.local})
 	}
 	return nil
 }
