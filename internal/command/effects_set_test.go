@@ -6,6 +6,11 @@ import (
 	"testing"
 )
 
+func init() {
+	effectCases = append(effectCases, setEffectCases...)
+	effectCases = append(effectCases, sortEffectCases...)
+}
+
 var setEffectCases = []effectCase{
 	{"", "SADD s a", "SADD s a", ":1\r\n"},
 	{"", "SADD s a b a", "SADD s a b", ":2\r\n"},
@@ -38,32 +43,6 @@ var setEffectCases = []effectCase{
 	{"SADD a 1 x;SADD b x", "SDIFFSTORE d a b", "SADD d 1", ":1\r\n"},
 	{"SADD a 1;SET d v PX 1;tick", "SUNIONSTORE d a", "DEL d (expired); SADD d 1", ":1\r\n"},
 	{"SADD a 1;EXPIRE a 10", "RENAME a b", "SADD b 1; PEXPIREAT b 1700000010000; DEL a", "+OK\r\n"},
-}
-
-func TestSetEffects(t *testing.T) {
-	for _, c := range setEffectCases {
-		h := newHarness(t, 1)
-		for _, line := range strings.Split(c.before, ";") {
-			switch line {
-			case "":
-			case "tick":
-				h.ctx.Now += 100
-			default:
-				h.exec(fields(line))
-			}
-		}
-		digest := h.digest()
-		reply := h.exec(fields(c.request))
-		if h.did != c.want {
-			t.Errorf("%s; %s: effects %q, want %q", c.before, c.request, h.did, c.want)
-		}
-		if c.reply != "" && reply != c.reply {
-			t.Errorf("%s; %s: reply %q, want %q", c.before, c.request, reply, c.reply)
-		}
-		if c.want == "" && h.digest() != digest {
-			t.Errorf("%s; %s: no effects, but the state changed", c.before, c.request)
-		}
-	}
 }
 
 // TestRandomMembersAreFair draws from small, large and mixed sets: every member about as often.

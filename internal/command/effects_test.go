@@ -97,7 +97,11 @@ func TestEffects(t *testing.T) {
 	for _, c := range effectCases {
 		h := newHarness(t, 1)
 		for _, line := range strings.Split(c.before, ";") {
-			if line != "" {
+			switch line {
+			case "":
+			case "tick": // the clock moves on
+				h.ctx.Now += 100
+			default:
 				h.exec(fields(line))
 			}
 		}
@@ -139,7 +143,7 @@ func TestEveryWriteRowIsTested(t *testing.T) {
 			planned[name] = map[string]bool{}
 		}
 		for _, e := range strings.Split(c.want, "; ") {
-			if verb, _, _ := strings.Cut(e, " "); verb != "" {
+			if verb, _, _ := strings.Cut(e, " "); verb != "" && !strings.HasSuffix(e, "(expired)") {
 				planned[name][verb] = true
 			}
 		}
@@ -355,7 +359,7 @@ func TestObjectAndMemory(t *testing.T) {
 	if got := h.run("OBJECT", "IDLETIME", "k"); got != "-"+msgIdleLFU+"\r\n" {
 		t.Errorf("%q", got)
 	}
-	if got := h.run("OBJECT", "FREQ", "k"); got != ":0\r\n" {
+	if got := h.run("OBJECT", "FREQ", "k"); got != ":5\r\n" {
 		t.Errorf("%q", got)
 	}
 	for request, want := range map[string]string{
