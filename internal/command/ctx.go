@@ -49,8 +49,8 @@ type Ctx struct {
 	Hits, Misses uint64
 	// NoteMisses has the keys that Lookup does not find remembered, see Missed.
 	NoteMisses bool
-	// Reader, inside a group, is called before each read-only command.
-	Reader func(*Command, [][]byte)
+	// Before, if set, is called before each command of a group; script says that a script runs it.
+	Before func(cmd *Command, args [][]byte, script bool)
 
 	// Pending tells, inside a transaction, how many frames its earlier commands have planned for
 	// a shard: they count for FEED.TAIL. nil outside.

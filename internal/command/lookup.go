@@ -10,7 +10,7 @@ import (
 var families = [][]*Command{
 	stringCommands, listCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands,
-	pubsubCommands,
+	pubsubCommands, monitorCommands, clusterCommands,
 	hashCommands, hashFieldCommands,
 	bitmapCommands, hyperloglogCommands,
 	setCommands, sortCommands, zsetCommands, zsetRangeCommands, zsetBlockingCommands, geoCommands,

@@ -375,7 +375,7 @@ var serverCommands = []*Command{
 		Summary:    "A container for memory diagnostics commands.",
 		Complexity: "Depends on subcommand.",
 		Categories: "slow",
-		Sub: []*Command{
+		Sub: append([]*Command{
 			{
 				Name: "memory|usage", Arity: -3,
 				Flags:    ReadOnly,
@@ -394,6 +394,6 @@ var serverCommands = []*Command{
 				Plan:        planMemoryUsage,
 				Differences: "Numbers are those of this engine: the bytes of the record that holds key and value.",
 			},
-		},
+		}, memoryCommands...),
 	},
 }

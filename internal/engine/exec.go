@@ -56,7 +56,7 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 // inGroup runs fn with a group whose clock is c.Now and commits it; the group is undone if fn or
 // the commit fails, or fn panics. REQUIRES: the locks of all shards that fn may touch are held.
 func (e *Engine) inGroup(c *command.Ctx, t *Ticket, fn func(g *group) error) error {
-	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t, notes: e.newNotes(t), reader: c.Reader}
+	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t, notes: e.newNotes(t), before: c.Before}
 	done := false
 	c.Pending, c.Nested = g.pending, g.nested
 	defer func() {
@@ -93,7 +93,7 @@ type group struct {
 	ticket  *Ticket
 	script  bool   // a script calls the commands
 	notes   *notes // for listeners, nil if there are none
-	reader  func(*command.Command, [][]byte)
+	before  func(*command.Command, [][]byte, bool)
 	planned []command.Planned // own copies of the arguments
 	undo    undo
 }
@@ -113,13 +113,13 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	c.Reset()
 	c.Now, c.MaxBulk = g.now, g.e.maxBulk.Load()
 	c.CanBlock, c.Waited = false, false
+	if g.before != nil {
+		g.before(c.Cmd, c.Args, g.script)
+	}
 	if c.Cmd.Plan == nil {
 		return local(c)
 	}
 	g.expire(c)
-	if g.reader != nil && c.Cmd.Flags&command.ReadOnly != 0 {
-		g.reader(c.Cmd, c.Args)
-	}
 	g.e.noteMisses(c)
 	c.Cmd.Plan(c)
 	planned := c.Planned()

@@ -10,6 +10,7 @@ import (
 const (
 	gatePauseWrite = 1 << (iota + 8) // CLIENT PAUSE WRITE
 	gatePauseAll                     // CLIENT PAUSE ALL
+	gateMonitor                      // someone watches (MONITOR)
 	gateMemory                       // maxmemory is exceeded
 	gateScript                       // a script runs, or is about to
 )

@@ -77,6 +77,7 @@ type clientInfo struct {
 	noEvict         bool
 	subs            [3]int // channels, patterns, shard channels
 	track           tracked
+	monitor         bool
 	noTouch         bool
 	watchDirty      bool
 	blocked         bool
@@ -120,6 +121,7 @@ func (s *session) publish() {
 func (s *session) publishState(i *clientInfo) {
 	i.cmd, i.user = s.cmd, s.user
 	i.noEvict, i.noTouch = s.noEvict, s.noTouch
+	i.monitor = s.monitor
 	if i.track = (tracked{}); s.track.on {
 		i.track = s.srv.tracking.state(s)
 	}
@@ -161,6 +163,8 @@ func requestSize(args [][]byte) int {
 	return n
 }
 
+func (i *clientInfo) unix() bool { return strings.HasSuffix(i.laddr, ":0") }
+
 func (i *clientInfo) subscriber() bool { return i.subs != [3]int{} }
 
 // kind is the class of the client, as in CLIENT LIST TYPE.
@@ -177,12 +181,13 @@ func (i *clientInfo) flags() string {
 		on   bool
 		name byte
 	}{
+		{i.monitor, 'O'},
 		{i.subscriber(), 'P'},
 		{i.multi >= 0, 'x'},
 		{i.blocked, 'b'},
 		{i.watchDirty, 'd'},
 		{i.closing, 'c'},
-		{strings.HasSuffix(i.laddr, ":0"), 'U'},
+		{i.unix(), 'U'},
 		{i.track.on, 't'},
 		{i.track.broken, 'R'},
 		{i.track.bcast, 'B'},

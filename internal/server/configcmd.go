@@ -3,7 +3,9 @@ package server
 import (
 	"log/slog"
 	"path"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -97,11 +99,16 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 		case "latency-tracking":
 			on, _ := cfg.Get(k.Name)
 			srv.stats.tracking.Store(on == "yes")
+		case "slowlog-log-slower-than":
+			setNumber(cfg, k.Name, &srv.slow.threshold)
+		case "slowlog-max-len":
+			setNumber(cfg, k.Name, &srv.slow.most)
+		case "latency-monitor-threshold":
+			setNumber(cfg, k.Name, &srv.latency.threshold)
 		case "notify-keyspace-events":
 			srv.applyEvents(cfg)
 		case "tracking-table-max-keys":
-			text, _ := cfg.Get(k.Name)
-			srv.tracking.apply(text)
+			setNumber(cfg, k.Name, &srv.tracking.maxKeys)
 		case "loglevel":
 			if v := srv.opt.LogLevel; v != nil {
 				v.Set(SlogLevel(cfg.LogLevel))
@@ -112,6 +119,14 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 		srv.eng.SetLimits(Limits(cfg))
 	}
 	return nil
+}
+
+// setNumber puts a number that is only kept as text into force.
+func setNumber(cfg *config.Config, name string, to *atomic.Int64) {
+	text, _ := cfg.Get(name)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		to.Store(n)
+	}
 }
 
 // SlogLevel translates Redis's log levels.

@@ -68,6 +68,7 @@ func resetCommand(s *session, _ [][]byte) {
 	s.discard()
 	s.subs.Clear()
 	s.subscriptionsChanged()
+	s.srv.monitors.set(s, false)
 	s.srv.tracking.disable(s)
 	s.srv.applyWanted()
 	s.noTouch, s.noEvict = false, false

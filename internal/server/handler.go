@@ -70,11 +70,19 @@ func (h handler) Command(c *resp.Conn, args [][]byte) {
 // execute runs a command whose time has come: not queued, not paused, not refused.
 func (s *session) execute(cmd *command.Command, args [][]byte) {
 	s.cmd = cmd
+	if s.srv.monitored(cmd) {
+		if cmd.Name == "exec" { // comes behind its commands
+			defer func(args [][]byte) { s.srv.monitors.show(cmd, args, s.monitorAddr()) }(cloneArgs(args))
+		} else {
+			s.srv.monitors.show(cmd, args, s.monitorAddr())
+		}
+	}
 	if s.track.on {
 		s.noteRead(cmd, args)
 		defer s.commandOver(cmd)
 	}
 	if cmd.Plan == nil {
+		s.loop.markedBy = nil
 		s.loop.count(cmd.ID)
 		s.handle(cmd, args)
 		return
@@ -103,10 +111,11 @@ func (s *session) runData(cmd *command.Command, args [][]byte) {
 		if s.runBlocking(c, t) {
 			return
 		}
-	case l.sampled(cmd.ID):
-		l.measure(cmd.ID, func() { s.srv.eng.Run(c, t) })
 	default:
+		began := l.clock(s)
 		s.srv.eng.Run(c, t)
+		l.mark(s)
+		s.took(cmd, args, l.marked-began)
 	}
 	if t.Writes() != writes {
 		s.spans = append(s.spans, span{start, len(w.Buf)})
@@ -124,6 +133,7 @@ func (s *session) runData(cmd *command.Command, args [][]byte) {
 // runSlow runs a data command on a goroutine of its own while the connection is parked.
 func (s *session) runSlow(cmd *command.Command, args [][]byte) {
 	args = cloneArgs(args)
+	s.args = args
 	s.startJob(jobRuns, func(j *job) {
 		c := s.srv.takeCtx()
 		defer s.srv.giveCtx(c)
@@ -142,20 +152,14 @@ func (s *session) handle(cmd *command.Command, args [][]byte) {
 		return
 	}
 	w, start, inExec := s.w, len(s.w.Buf), s.multi.running
-	timed := inExec || cmd.Flags&command.Fast == 0 || s.loop.sampled(cmd.ID)
-	var began time.Time
-	if timed {
-		began = time.Now()
-	}
+	began := time.Now()
 	s.args = args
 	fn(s, args)
 	if !inExec && s.conn.Parked() {
 		return // the session may be its job's now, and the job counts
 	}
 	s.args = nil
-	if timed {
-		s.srv.stats.record(cmd.ID, time.Since(began))
-	}
+	s.took(cmd, args, time.Since(began))
 	if start < len(w.Buf) && w.Buf[start] == '-' {
 		s.countFailure(cmd, w.Buf[start:])
 	}

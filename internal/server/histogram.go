@@ -56,3 +56,26 @@ func (h *histogram) percentile(p float64) float64 {
 	}
 	return 0
 }
+
+// cumulative returns the number of durations, and for each power of two microseconds that some lie below, from 1 on,
+// how many do; steps that add nothing are left out.
+func (h *histogram) cumulative() (total uint64, steps [][2]uint64) {
+	counts := make(map[uint64]uint64)
+	for i := range h.buckets {
+		if n := uint64(h.buckets[i].Load()); n > 0 {
+			us := uint64(1)
+			for us*1024 < bucketTop(i) {
+				us *= 2
+			}
+			counts[us] += n
+		}
+	}
+	for us, left := uint64(1), len(counts); left > 0; us *= 2 {
+		if n := counts[us]; n > 0 {
+			total += n
+			steps = append(steps, [2]uint64{us, total})
+			left--
+		}
+	}
+	return total, steps
+}

@@ -73,6 +73,7 @@ func (s *session) startJob(kind int, fn func(*job)) {
 	}
 	s.work.begin(cancel)
 	cmd, muted, began := s.cmd, s.muted(), time.Now()
+	args := cloneArgs(s.args)
 	s.args = nil
 	if s.reply == replySkip {
 		s.setReplyMode(replyOn)
@@ -85,7 +86,7 @@ func (s *session) startJob(kind int, fn func(*job)) {
 		}
 		j.run(s, fn)
 		if cmd != nil {
-			s.srv.stats.record(cmd.ID, time.Since(began))
+			s.took(cmd, args, time.Since(began))
 			if len(j.w.Buf) > 0 && j.w.Buf[0] == '-' {
 				s.srv.stats.failed(cmd.ID, j.w.Buf)
 			}

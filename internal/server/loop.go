@@ -9,9 +9,6 @@ import (
 	"github.com/kevydb/kevy/resp"
 )
 
-// sampleEvery is how many data commands share one clock reading pair.
-const sampleEvery = 32
-
 // loop is what the sessions of one event loop share. Owned by the loop.
 type loop struct {
 	srv *Server
@@ -23,11 +20,13 @@ type loop struct {
 
 	calls  []uint32 // of this turn, by command id
 	called []int    // ids with calls of this turn
-	tick   uint32
 
 	gate     loopGate
 	patience *time.Timer // for scripts; nil until the first
 	conns    int         // connections of the loop
+
+	marked   time.Duration // when markedBy's last data command of this turn ended, since the server's start
+	markedBy *session
 
 	hits, misses uint64 // of this turn
 	rng          *rand.Rand
@@ -65,6 +64,7 @@ func (l *loop) count(id int) {
 // flushCalls adds the turn's calls to the server's.
 func (l *loop) flushCalls() {
 	var total uint64
+	l.markedBy = nil
 	for _, id := range l.called {
 		n := uint64(l.calls[id])
 		l.srv.stats.rows[id].calls.Add(n)
@@ -80,13 +80,18 @@ func (l *loop) flushCalls() {
 	}
 }
 
-// sampled reports whether this call is to be measured: one of many, and the first.
-func (l *loop) sampled(id int) bool {
-	l.tick++
-	return l.tick%sampleEvery == 0 || l.srv.stats.rows[id].samples.Load() == 0
+// clock returns the time since the server's start. Right behind another command of s that is when it ended: pipelined
+// commands share their readings.
+func (l *loop) clock(s *session) time.Duration {
+	if l.markedBy == s {
+		l.markedBy = nil
+		return l.marked
+	}
+	return time.Since(l.srv.stats.start)
 }
 
-func (l *loop) measure(id int, fn func()) { l.srv.stats.measure(id, fn) }
+// mark notes the end of a data command of s.
+func (l *loop) mark(s *session) { l.marked, l.markedBy = time.Since(l.srv.stats.start), s }
 
 // loopOf returns the state of the event loop that carries c.
 func (srv *Server) loopOf(c *resp.Conn) *loop {

@@ -175,8 +175,8 @@ func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 	start := len(s.w.Buf)
 	c.W, c.NoTouch, c.Rand, c.LFU = s.w, s.noTouch, s.srv.random(), s.srv.lfu.Load()
 	m.running = true
-	c.Reader = s.reader()
-	defer func() { c.Reader = nil }()
+	c.Before = s.watcher()
+	defer func() { c.Before = nil }()
 	ran := s.srv.eng.Exec(c, m.queue, m.watch, t, s.execLocal)
 	m.running = false
 	c.Hits, c.Misses = 0, 0 // reads and writes are mixed

@@ -20,6 +20,11 @@ func handlers() []handlerFunc {
 	registerScripting(r)
 	registerPubSub(r)
 	registerTracking(r)
+	registerSlowlog(r)
+	registerLatency(r)
+	registerMemory(r)
+	registerCluster(r)
+	r["monitor"] = monitorCommand
 	out := make([]handlerFunc, len(command.All()))
 	for _, row := range command.All() {
 		fn, ok := r[row.Name]

@@ -168,8 +168,8 @@ func (s *session) runScript(cmd *command.Command, args [][]byte, j *scriptJob) {
 	defer func() { s.multi.running, s.inGroup, s.cmd = false, nil, cmd }()
 	c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, &j.w, s.noTouch
 	c.Rand, c.LFU = s.srv.random(), s.srv.lfu.Load()
-	c.Reader = s.reader()
-	defer func() { c.Reader = nil }()
+	c.Before = s.watcher()
+	defer func() { c.Before = nil }()
 	h := s.scriptHost()
 	err := s.srv.eng.Script(c, &j.ticket, func() error { return x.rt.Run(c, h) })
 	if err != nil {

@@ -56,6 +56,9 @@ type Server struct {
 	events   atomic.Uint32 // notify-keyspace-events, as command.EventClass
 	wantedMu sync.Mutex
 	tracking tracking
+	monitors monitors
+	slow     slowlog
+	latency  latencyMonitor
 	clients  clients
 	pause    pauser
 	scripts  scripts

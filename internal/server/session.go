@@ -50,6 +50,7 @@ type session struct {
 	subs    pubsub.Subscriptions
 	inbox   inbox
 	track   tracked
+	monitor bool                   // gets what MONITOR shows
 	jobRuns bool                   // a command runs on a goroutine and has yet to reply: out-of-band messages wait
 	offLoop bool                   // the transaction runs on a goroutine
 	pending func(shard int) uint64 // frames the running transaction has planned, nil outside
@@ -142,6 +143,7 @@ func (s *session) release() {
 	}
 	s.multi = multi{}
 	s.subs.Clear()
+	s.srv.monitors.set(s, false)
 	if s.srv.tracking.state(s).on {
 		s.srv.tracking.disable(s)
 		s.srv.applyWanted()

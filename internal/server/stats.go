@@ -30,7 +30,7 @@ type stats struct {
 	rates rates
 }
 
-// rowStats are one command's counters. Times come from a sample of the calls.
+// rowStats are one command's counters. Times are of the calls that were measured: all but those in transactions.
 type rowStats struct {
 	calls, refused, failures atomic.Uint64
 	samples, nanos           atomic.Uint64
@@ -41,13 +41,6 @@ func newStats() *stats {
 	st := &stats{start: time.Now(), rows: make([]rowStats, len(command.All())), errors: make(map[string]uint64)}
 	st.tracking.Store(true)
 	return st
-}
-
-// measure runs fn and records how long it took.
-func (st *stats) measure(id int, fn func()) {
-	began := time.Now()
-	fn()
-	st.record(id, time.Since(began))
 }
 
 // record adds one measured call.

@@ -241,12 +241,22 @@ func (s *session) noteRead(cmd *command.Command, args [][]byte) {
 	}
 }
 
-// reader returns what notes the reads of a transaction or script, or nil.
-func (s *session) reader() func(*command.Command, [][]byte) {
-	if !s.track.reads {
+// watcher returns what is called before each command of a transaction or script, or nil: it notes reads, and shows
+// the command to the clients of MONITOR.
+func (s *session) watcher() func(*command.Command, [][]byte, bool) {
+	if !s.track.reads && s.srv.gate.Load()&gateMonitor == 0 {
 		return nil
 	}
-	return s.noteRead
+	return func(cmd *command.Command, args [][]byte, script bool) {
+		if s.srv.monitored(cmd) {
+			from := "lua"
+			if !script {
+				from = s.monitorAddr()
+			}
+			s.srv.monitors.show(cmd, args, from)
+		}
+		s.noteRead(cmd, args)
+	}
 }
 
 // commandOver ends what CLIENT CACHING asked for: it counts for one command, or one transaction.

@@ -3,7 +3,6 @@ package server
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -207,13 +206,5 @@ func clientTrackingInfo(s *session, _ [][]byte) {
 	w.Array(len(k.prefixes))
 	for _, p := range slices.Sorted(maps.Keys(k.prefixes)) {
 		w.BulkString(p)
-	}
-}
-
-// applyTracking puts tracking-table-max-keys into force.
-func (t *tracking) apply(text string) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err == nil {
-		t.maxKeys.Store(n)
 	}
 }
