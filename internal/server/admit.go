@@ -10,7 +10,6 @@ import (
 const (
 	gatePauseWrite = 1 << (iota + 8) // CLIENT PAUSE WRITE
 	gatePauseAll                     // CLIENT PAUSE ALL
-	gateMonitor                      // someone watches (MONITOR)
 	gateMemory                       // maxmemory is exceeded
 	gateScript                       // a script runs, or is about to
 )

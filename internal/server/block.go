@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"time"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
@@ -12,16 +13,24 @@ import (
 // waits with it: the engine calls back. It reports whether the command waits.
 func (s *session) runBlocking(c *command.Ctx, t *engine.Ticket) (waits bool) {
 	muted := s.muted()
+	cmd, began := s.cmd, time.Now()
 	w := s.srv.eng.RunBlocking(c, t, func() *engine.Waiter {
+		args := cloneArgs(c.Args)
 		s.srv.blocked.Add(1)
 		return &engine.Waiter{
 			W:      resp.Writer{Proto: s.conn.W.Proto},
 			Ticket: engine.Ticket{Client: s.id},
 			Claim:  s.conn.Claim, Unclaim: s.conn.Unclaim,
-			Done: func(w *engine.Waiter) { s.conn.Resume(func() { s.unblocked(w, muted) }) },
+			Done: func(w *engine.Waiter) {
+				s.conn.Resume(func() {
+					s.took(cmd, args, time.Since(began))
+					s.unblocked(w, muted)
+				})
+			},
 		}
 	})
 	if w == nil {
+		s.took(cmd, c.Args, time.Since(began))
 		return false
 	}
 	c.Hits, c.Misses = 0, 0

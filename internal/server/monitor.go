@@ -8,6 +8,9 @@ import (
 	"github.com/kevydb/kevy/internal/command"
 )
 
+// gateMonitor is a reason of the whole server for the slow path: someone watches.
+const gateMonitor = 1 << 30
+
 // monitors are the clients of MONITOR.
 type monitors struct {
 	mu   sync.Mutex
@@ -40,7 +43,14 @@ func (m *monitors) set(s *session, on bool) {
 
 // monitored reports whether someone watches and the command may be shown.
 func (srv *Server) monitored(cmd *command.Command) bool {
-	return srv.gate.Load()&gateMonitor != 0 && cmd.Flags&(command.SkipMonitor|command.Admin) == 0
+	if srv.gate.Load()&gateMonitor == 0 {
+		return false
+	}
+	switch cmd.Name {
+	case "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro":
+		return true // shown before what they call
+	}
+	return cmd.Flags&(command.SkipMonitor|command.Admin) == 0
 }
 
 // show sends a request to the clients of MONITOR. from is the client's address, or "lua".

@@ -101,7 +101,7 @@ var secretKeys = map[string]bool{
 
 // redacted returns a request without what must be kept secret: SLOWLOG and MONITOR show requests.
 func redacted(cmd *command.Command, args [][]byte) [][]byte {
-	hide := func(int) bool { return false }
+	var hide func(i int) bool
 	switch cmd.Name {
 	case "auth":
 		hide = func(i int) bool { return i > 0 }
