@@ -12,6 +12,8 @@ const (
 	callDepth = 16000
 	// stackMax bounds the values on a script's stack.
 	stackMax = 1 << 20
+	// pcallDepth bounds nested calls of pcall and xpcall, as in Lua.
+	pcallDepth = 200
 	// unpackMax is the number of results from which unpack gives up.
 	unpackMax = 8000
 )
@@ -37,6 +39,9 @@ type interp struct {
 	rt   *Runtime
 	call *call    // of the script that runs, nil if none does
 	load *library // being loaded, nil if none is
+
+	pcalls    int    // that run
+	pcallEnds func() // counts one off
 
 	epoch int // the runtime's when the state was made
 }
@@ -64,6 +69,7 @@ func newInterp(rt *Runtime, forFunctions bool) *interp {
 		L.Push(lua.LString(open.name))
 		L.Call(1, 0)
 	}
+	ip.pcallEnds = func() { ip.pcalls-- }
 	ip.initProtection()
 	ip.openBase()
 	ip.openStrings()
@@ -151,6 +157,7 @@ func unpack(L *lua.LState) int {
 func (ip *interp) openPcall() {
 	pcall := ip.base("pcall")
 	ip.set("pcall", func(L *lua.LState) int {
+		defer ip.protectedCall(L)()
 		n := pcall(L)
 		if n == 2 && L.Get(-2) == lua.LFalse {
 			if t, ok := L.Get(-1).(*lua.LTable); ok {
@@ -162,6 +169,20 @@ func (ip *interp) openPcall() {
 		}
 		return n
 	})
+	xpcall := ip.base("xpcall")
+	ip.set("xpcall", func(L *lua.LState) int {
+		defer ip.protectedCall(L)()
+		return xpcall(L)
+	})
+}
+
+// protectedCall counts a pcall that begins, and returns what counts its end.
+func (ip *interp) protectedCall(L *lua.LState) (end func()) {
+	if ip.pcalls >= pcallDepth {
+		L.RaiseError("C stack overflow")
+	}
+	ip.pcalls++
+	return ip.pcallEnds
 }
 
 // openCoroutines puts the hook into coroutines.

@@ -89,14 +89,13 @@ type call struct {
 
 // job is what to run and how.
 type job struct {
-	name   string
-	eval   bool
-	fn     *lua.LFunction
-	flags  flags
-	ro     bool // EVAL_RO, FCALL_RO
-	keys   [][]byte
-	argv   [][]byte
-	failed string // why it can't run
+	name  string
+	eval  bool
+	fn    *lua.LFunction
+	flags flags
+	ro    bool // EVAL_RO, FCALL_RO
+	keys  [][]byte
+	argv  [][]byte
 }
 
 // execute runs a job and appends its reply to ctx.W. REQUIRES: the locks of all shards are held, and
