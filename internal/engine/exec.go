@@ -209,6 +209,7 @@ func (g *group) flushAll(planned []command.Planned) error {
 func (g *group) rollback() {
 	g.undo.restore(g.e)
 	g.planned = nil
+	g.notes.abandon()
 }
 
 func copyEffect(e *effect.Effect) effect.Effect {

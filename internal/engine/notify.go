@@ -12,12 +12,18 @@ type Changes struct {
 	Client  uint64          // whose command it was (Ticket.Client), 0 nobody's
 	Events  []command.Event // keyspace notifications of the wanted classes, in order
 	Keys    []string        // keys changed, in order; only if WantKeys
+	Held    any             // the listener's own, for what Touched leaves to Committed
 	Flushed bool            // all keys went; only if WantKeys
 }
 
 // Listener is told of every group after it is logged and folded, before the locks of its shards are released; under
 // always when it is durable. Committed must not block and must not use the engine.
-type Listener interface{ Committed(*Changes) }
+type Listener interface {
+	Committed(*Changes)
+	// Touched is called behind each command of a group that changed keys, from at on in Keys, before the next reads them.
+	// The group may still fail; then Committed follows without events and keys.
+	Touched(c *Changes, at int)
+}
 
 // WantKeys, beside classes of events, asks for Changes.Keys.
 const WantKeys = 1 << 31
@@ -95,9 +101,11 @@ func (n *notes) commandEnds() {
 		return
 	}
 	if n.want&WantKeys != 0 {
+		at := len(n.changes.Keys)
 		for i := range n.touches {
 			n.changes.Keys = append(n.changes.Keys, n.touches[i].Key)
 		}
+		n.e.listener.Touched(&n.changes, at)
 	}
 	if n.want&^WantKeys != 0 {
 		command.Events(n.touches, n.event)
@@ -123,6 +131,13 @@ func (n *notes) deliver(mask uint64) {
 		return
 	}
 	n.e.tell(&c, mask)
+}
+
+// abandon gives the listener back what it holds: the group has failed.
+func (n *notes) abandon() {
+	if n != nil && n.changes.Held != nil {
+		n.e.listener.Committed(&Changes{Client: n.changes.Client, Held: n.changes.Held})
+	}
 }
 
 func (e *Engine) tell(c *Changes, mask uint64) {

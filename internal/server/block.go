@@ -20,7 +20,7 @@ func (s *session) runBlocking(c *command.Ctx, t *engine.Ticket) (waits bool) {
 		return &engine.Waiter{
 			W:      resp.Writer{Proto: s.conn.W.Proto},
 			Ticket: engine.Ticket{Client: s.id},
-			Claim:  s.conn.Claim, Unclaim: s.conn.Unclaim,
+			Claim:  s.claim, Unclaim: s.unclaim,
 			Done: func(w *engine.Waiter) {
 				s.conn.Resume(func() {
 					s.took(cmd, args, time.Since(began))
@@ -46,6 +46,8 @@ func (s *session) runBlocking(c *command.Ctx, t *engine.Ticket) (waits bool) {
 // unblocked hands the reply of a command that has waited to its connection. On the loop.
 func (s *session) unblocked(w *engine.Waiter, muted bool) {
 	s.endWait()
+	s.claimed.Store(false)
+	defer s.drainInbox()
 	if len(w.W.Buf) > 0 && w.W.Buf[0] == '-' {
 		s.srv.stats.failed(s.cmd.ID, w.W.Buf)
 	}
@@ -61,6 +63,21 @@ func (s *session) unblocked(w *engine.Waiter, muted bool) {
 	if w.Ticket.Writes() > 0 && !muted {
 		s.spans = append(s.spans, span{start, len(out.Buf)})
 	}
+}
+
+// claim and unclaim stand between the engine that serves a waiting client and its connection.
+func (s *session) claim() bool {
+	if !s.conn.Claim() {
+		return false
+	}
+	s.claimed.Store(true)
+	return true
+}
+
+func (s *session) unclaim() {
+	s.conn.Unclaim()
+	s.claimed.Store(false)
+	s.conn.Post(s.inbox.drain)
 }
 
 // endWait notes the end of a wait, by its reply or the connection's end. On the loop.

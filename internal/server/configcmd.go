@@ -103,12 +103,14 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 			setNumber(cfg, k.Name, &srv.slow.threshold)
 		case "slowlog-max-len":
 			setNumber(cfg, k.Name, &srv.slow.most)
+			srv.slow.limit()
 		case "latency-monitor-threshold":
 			setNumber(cfg, k.Name, &srv.latency.threshold)
 		case "notify-keyspace-events":
 			srv.applyEvents(cfg)
 		case "tracking-table-max-keys":
 			setNumber(cfg, k.Name, &srv.tracking.maxKeys)
+			srv.tracking.limit()
 		case "loglevel":
 			if v := srv.opt.LogLevel; v != nil {
 				v.Set(SlogLevel(cfg.LogLevel))

@@ -52,7 +52,7 @@ func (s *session) hardLimit() int64 { return s.srv.config().OutputLimits.PubSub.
 // drainInbox appends what has gathered. On the loop. While a command of the client runs elsewhere it waits for
 // its reply: an invalidation must not come before the value that it concerns.
 func (s *session) drainInbox() {
-	if s.jobRuns {
+	if s.jobRuns || s.claimed.Load() {
 		return
 	}
 	b := &s.inbox

@@ -18,10 +18,13 @@ func (n notifier) Committed(c *engine.Changes) {
 			n.srv.notify(classes, &c.Events[i])
 		}
 	}
-	if c.Flushed || len(c.Keys) > 0 {
+	if c.Flushed || len(c.Keys) > 0 || c.Held != nil {
 		n.srv.tracking.changed(c)
 	}
 }
+
+// Touched implements engine.Listener.
+func (n notifier) Touched(c *engine.Changes, at int) { n.srv.tracking.take(c, at) }
 
 // notify publishes one keyspace notification.
 func (srv *Server) notify(classes command.EventClass, ev *command.Event) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
@@ -50,6 +51,7 @@ type session struct {
 	subs    pubsub.Subscriptions
 	inbox   inbox
 	track   tracked
+	claimed atomic.Bool            // a command that waited is being served: out-of-band messages wait for its reply
 	monitor bool                   // gets what MONITOR shows
 	jobRuns bool                   // a command runs on a goroutine and has yet to reply: out-of-band messages wait
 	offLoop bool                   // the transaction runs on a goroutine

@@ -44,6 +44,13 @@ func (l *slowlog) add(e *slowEntry) {
 	l.trim()
 }
 
+// limit puts a new bound into force.
+func (l *slowlog) limit() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trim()
+}
+
 // trim keeps the newest entries. REQUIRES: l.mu held.
 func (l *slowlog) trim() {
 	if over := len(l.entries) - int(l.most.Load()); over > 0 {

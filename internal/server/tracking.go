@@ -120,6 +120,13 @@ func (t *tracking) remember(s *session, cmd *command.Command, args [][]byte) {
 	t.shrink()
 }
 
+// limit puts a new bound into force.
+func (t *tracking) limit() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shrink()
+}
+
 // shrink forgets keys, and tells their clients, until the table is within its bound. REQUIRES: t.mu held.
 func (t *tracking) shrink() {
 	most := t.maxKeys.Load()
@@ -130,28 +137,55 @@ func (t *tracking) shrink() {
 		if int64(len(t.keys)) <= most {
 			return
 		}
-		t.invalidate(key, 0)
+		t.invalidate(t.pull(key, nil), 0)
 	}
 }
 
-// invalidate tells the clients that may keep key. by is whose change it was. REQUIRES: t.mu held.
-func (t *tracking) invalidate(key string, by uint64) {
+// stale is a changed key with the clients that may keep it.
+type stale struct {
+	key string
+	ids map[uint64]struct{}
+}
+
+// pull takes a key with its clients out of the table and adds it to list, if it is there. REQUIRES: t.mu held.
+func (t *tracking) pull(key string, list []stale) []stale {
 	ids := t.keys[key]
 	if ids == nil {
-		return
+		return list
 	}
 	delete(t.keys, key)
 	t.items -= len(ids)
-	var message []byte
-	for id := range ids {
-		s := t.on[id]
-		if s == nil || s.track.bcast || s.track.noloop && id == by {
-			continue
+	return append(list, stale{key, ids})
+}
+
+// take pulls the keys that a command has changed: who reads them later, in the same transaction even, keeps what is
+// then true.
+func (t *tracking) take(c *engine.Changes, at int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list, _ := c.Held.([]stale)
+	for _, key := range c.Keys[at:] {
+		list = t.pull(key, list)
+	}
+	if list != nil {
+		c.Held = list
+	}
+}
+
+// invalidate tells the clients that may keep the keys. by is whose change it was. REQUIRES: t.mu held.
+func (t *tracking) invalidate(list []stale, by uint64) {
+	for _, k := range list {
+		var message []byte
+		for id := range k.ids {
+			s := t.on[id]
+			if s == nil || s.track.bcast || s.track.noloop && id == by {
+				continue
+			}
+			if message == nil {
+				message = keyArray([]string{k.key})
+			}
+			t.send(s, message)
 		}
-		if message == nil {
-			message = keyArray([]string{key})
-		}
-		t.send(s, message)
 	}
 }
 
@@ -181,8 +215,8 @@ func (t *tracking) changed(c *engine.Changes) {
 		clear(t.keys)
 		t.items = 0
 	}
-	for _, key := range c.Keys {
-		t.invalidate(key, c.Client)
+	if list, ok := c.Held.([]stale); ok {
+		t.invalidate(list, c.Client)
 	}
 	for prefix, sessions := range t.prefixes {
 		t.broadcast(prefix, sessions, c)
