@@ -115,9 +115,76 @@ func TestAccess(t *testing.T) {
 	ks.Touch(e, 9)
 	v := ks.View()
 	defer v.Close()
+	ks.SetAccessClock(11)
+	mustFold(t, ks, eff(effect.PExpireAt, "k", "5"))
+	if e, _ = ks.Lookup([]byte("k")); e.Access() != 9 || e.Freq() != 8 {
+		t.Errorf("after a new deadline: access %d, freq %d", e.Access(), e.Freq())
+	}
 	mustFold(t, ks, eff(effect.Set, "k", "another value, which does not fit the block", "PXAT", "5"))
-	if e, _ = ks.Lookup([]byte("k")); e.Access() != 9 || e.Freq() != 8 || e.Type().String() != "string" {
+	if e, _ = ks.Lookup([]byte("k")); e.Access() != 11 || e.Freq() != 8 || e.Type().String() != "string" {
 		t.Errorf("access %d, freq %d, type %s", e.Access(), e.Freq(), e.Type())
+	}
+}
+
+// TestFrequency: counters grow by chance with accesses and fall with time.
+func TestFrequency(t *testing.T) {
+	ks := New(1)
+	defer ks.Release()
+	ks.SetAccessClock(600)
+	mustFold(t, ks, eff(effect.Set, "k", "v"))
+	ks.SetLFU(true, 10, 2)
+	e, _ := ks.Lookup([]byte("k"))
+	if got := ks.Freq(e, 600); got != freqNew {
+		t.Errorf("a new key's counter: %d", got)
+	}
+	for range 1000 {
+		ks.Touch(e, 600)
+	}
+	n := ks.Freq(e, 600)
+	if n < 12 || n > 30 {
+		t.Errorf("after 1000 accesses: %d", n) // Redis: about 18
+	}
+	if got := ks.Freq(e, 600+4*60); got != n-2 {
+		t.Errorf("after four minutes: %d, was %d", got, n)
+	}
+	if got := ks.Freq(e, 1<<30); got != 0 {
+		t.Errorf("much later: %d", got)
+	}
+}
+
+// TestRandomVolatile: keys with a deadline are found whether they are rare or not.
+func TestRandomVolatile(t *testing.T) {
+	for _, others := range []int{0, 10, 5000} {
+		ks := New(1)
+		if _, ok := ks.RandomVolatile(1); ok {
+			t.Error("found one where there is none")
+		}
+		if _, ok := ks.Soonest(); ok {
+			t.Error("found the first of none")
+		}
+		for i := range others {
+			mustFold(t, ks, eff(effect.Set, "other"+strconv.Itoa(i), "v"))
+		}
+		for i := range 10 {
+			mustFold(t, ks, eff(effect.Set, "k"+strconv.Itoa(i), "v", "PXAT", strconv.Itoa(1000+100*i)))
+		}
+		seen := make(map[string]bool)
+		rnd := uint64(7)
+		for range 1000 {
+			rnd = rnd*6364136223846793005 + 1442695040888963407
+			e, ok := ks.RandomVolatile(rnd)
+			if _, has := e.Deadline(); !ok || !has {
+				t.Fatal("not a key with a deadline")
+			}
+			seen[string(e.Key())] = true
+		}
+		if len(seen) != 10 {
+			t.Errorf("%d others: %d of 10 keys were chosen", others, len(seen))
+		}
+		if e, ok := ks.Soonest(); !ok || string(e.Key()) != "k0" {
+			t.Errorf("the first one due is not k0")
+		}
+		ks.Release()
 	}
 }
 

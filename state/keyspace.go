@@ -25,6 +25,7 @@ type Keyspace struct {
 	bulk    bool
 	scratch []byte
 	clock   int64   // see SetClock; not state
+	access  access  // not state
 	trash   []trash // large values to be freed
 	libs    *Libraries
 }
@@ -38,7 +39,7 @@ const (
 
 // New returns an empty keyspace whose keys are hashed with seed.
 func New(seed uint64) *Keyspace {
-	ks := &Keyspace{seed: seed, Limits: DefaultLimits()}
+	ks := &Keyspace{seed: seed, Limits: DefaultLimits(), access: access{rnd: seed}}
 	ks.reset()
 	return ks
 }
@@ -68,18 +69,6 @@ func (ks *Keyspace) Lookup(key []byte) (Entry, bool) {
 func (ks *Keyspace) LookupHash(h uint64, key []byte) (Entry, bool) {
 	r := ks.idx.find(h, key)
 	return Entry{ks.a, r}, r != 0
-}
-
-// Touch sets the access clock. It is not state: not in the digest, not in what a view promises.
-func (ks *Keyspace) Touch(e Entry, seconds uint32) {
-	le.PutUint32(e.a.Tail(e.ref)[offAccess:], seconds)
-}
-
-// SetAccess sets the access clock and the access counter; see Touch.
-func (ks *Keyspace) SetAccess(e Entry, seconds uint32, freq uint8) {
-	b := e.a.Tail(e.ref)
-	le.PutUint32(b[offAccess:], seconds)
-	b[offFreq] = freq
 }
 
 // Len returns the number of keys, due ones included.

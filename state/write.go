@@ -24,6 +24,7 @@ func (ks *Keyspace) set(key, value []byte, deadline int64) int {
 		if n, size := at+len(value), arena.Class(b[offClass]).Size(); n <= size && n > size/2 {
 			copy(b[at:], value)
 			le.PutUint16(b[offValLen:], uint16(len(value)))
+			ks.access.note(b, ks.access.now)
 			return 0
 		}
 	}
@@ -51,7 +52,8 @@ func (ks *Keyspace) overwrite(h uint64, r arena.Ref, b, value []byte, deadline i
 		}
 		copy(ks.a.Bytes(c.own, len(value)), value)
 	}
-	ks.rewrite(h, r, b, &c)
+	n := ks.rewrite(h, r, b, &c)
+	ks.access.note(ks.a.Tail(n), ks.access.now)
 	if block != 0 && block != c.own {
 		ks.freeValue(block)
 	}
@@ -67,7 +69,9 @@ func (ks *Keyspace) overwriteCollection(h uint64, r arena.Ref, b []byte, kind Ty
 		ks.moveFields(fieldDeadline(ks.a, r), r, NoDeadline, 0)
 	}
 	n := ks.rewrite(h, r, b, c)
-	ks.a.Tail(n)[offHint] = 0
+	b = ks.a.Tail(n)
+	b[offHint] = 0
+	ks.access.note(b, ks.access.now)
 	ks.discard(kind, block)
 }
 
@@ -98,6 +102,7 @@ func (ks *Keyspace) alloc(c *content, size int) arena.Ref {
 	b := ks.a.Bytes(r, c.size())
 	clear(b[:headLen])
 	b[offClass] = byte(arena.ClassOf(size))
+	ks.access.fresh(b)
 	c.put(b)
 	ks.bytes += int64(capacity(ks.a, r, b))
 	return r

@@ -48,7 +48,7 @@ func planObjectFreq(c *Ctx) {
 	case !c.LFU:
 		c.W.Error(msgFreqNotLFU)
 	default:
-		c.W.Int(int64(e.Freq()))
+		c.W.Int(int64(c.Shards[c.ShardOf(c.Args[2])].Freq(e, uint32(c.Now/1000))))
 	}
 }
 

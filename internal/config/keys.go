@@ -143,7 +143,7 @@ func storageKeys() []Key {
 		},
 		{
 			Name: "maxmemory", Kind: Size, Default: "0", Live: true,
-			Help:  "bytes above which writes that need memory are refused; 0: no limit",
+			Help:  "bytes above which keys are evicted or writes that need memory refused; 0: no limit",
 			field: func(c *Config) any { return &c.MaxMemory },
 		},
 		{
@@ -152,7 +152,7 @@ func storageKeys() []Key {
 				"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
 				"allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction",
 			},
-			Help:  "stored; every policy acts as noeviction for now",
+			Help:  "which keys go when maxmemory is reached",
 			field: func(c *Config) any { return &c.MaxMemoryPolicy },
 		},
 	}

@@ -73,7 +73,9 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 		id = e.txns.begin(mask)
 	}
 	for m := mask; m != 0; m &= m - 1 {
-		e.shards[lowest(m)].log.Begin(now, cause, id, mask)
+		sh := e.shards[lowest(m)]
+		sh.ks.SetAccessClock(uint32(now / 1000)) //nolint:gosec // a clock of 32 bits
+		sh.log.Begin(now, cause, id, mask)
 	}
 	for i := range planned {
 		p := &planned[i]
@@ -103,6 +105,7 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 	if id != 0 {
 		e.txns.finish(id)
 	}
+	e.measure(mask)
 }
 
 // apply appends one frame to the open group and folds it. An effect that does not fold is a bug in

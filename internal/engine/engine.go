@@ -56,6 +56,8 @@ type Engine struct {
 	readyClock atomic.Uint64 // keys that became ready for waiters
 	waitTimed  atomic.Int64  // waiters with a timeout
 
+	evictor evictor
+
 	checkpoint checkpointer
 	closeOnce  sync.Once
 }

@@ -166,6 +166,7 @@ func (g *group) fold(p *command.Planned) {
 		g.keepLibraries(sh)
 	}
 	own.Effect.EachKey(func(key []byte) { g.undo.keep(sh, key) })
+	sh.ks.SetAccessClock(uint32(g.now / 1000)) //nolint:gosec // a clock of 32 bits
 	fold := func() {
 		if err := sh.fold(&own.Effect); err != nil {
 			crash(err)

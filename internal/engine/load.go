@@ -29,7 +29,7 @@ func (e *Engine) load(rep *Report, limit log.Limit) error {
 			if id != "" {
 				from = &cursors[i]
 			}
-			ks, n, err := loadShard(e.fs, e.dir, i, id, from, limit, *e.limits.Load())
+			ks, n, err := loadShard(e.fs, e.dir, i, id, from, limit, e.settings())
 			fresh[i], errs[i] = ks, err
 			frames.Add(n)
 		})
@@ -55,9 +55,9 @@ func (e *Engine) load(rep *Report, limit log.Limit) error {
 }
 
 // loadShard folds one shard: the snapshot, then the log from its cursor to the written tail.
-func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, limit log.Limit, limits state.Limits) (ks *state.Keyspace, frames uint64, err error) {
+func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, limit log.Limit, with settings) (ks *state.Keyspace, frames uint64, err error) {
 	ks = state.New(dir.HashSeed())
-	ks.Limits = limits
+	with.give(ks)
 	if from == nil && dir.Log(i).Appended() == 0 && len(dir.Lineage(i)) == 1 {
 		return ks, 0, nil // just created
 	}

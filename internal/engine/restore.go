@@ -283,7 +283,7 @@ func (r *restorer) verify() error {
 	defer dir.Close(false)
 	id, cursors := dir.Snapshot()
 	for i := range cursors {
-		ks, _, err := loadShard(r.o.FS, dir, i, id, &cursors[i], log.LimitWritten, state.DefaultLimits())
+		ks, _, err := loadShard(r.o.FS, dir, i, id, &cursors[i], log.LimitWritten, settings{limits: state.DefaultLimits()})
 		r.ks = append(r.ks, ks)
 		if err != nil {
 			return fmt.Errorf("restore: verifying %s: %w", r.o.To, err)

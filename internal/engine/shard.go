@@ -24,6 +24,8 @@ type shard struct {
 	waits      waits          // clients that wait for keys
 	readyClock *atomic.Uint64 // of the engine: orders ready keys over shards
 
+	used atomic.Int64 // UsedBytes after the last change; see Engine.UsedNow
+
 	hold uint64 // guarded by txns.mu: the cap given to the log
 
 	_ [64]byte // keep neighbours' locks off this cache line

@@ -10,7 +10,7 @@ import (
 const (
 	gatePauseWrite = 1 << (iota + 8) // CLIENT PAUSE WRITE
 	gatePauseAll                     // CLIENT PAUSE ALL
-	gateMemory                       // maxmemory is exceeded
+	gateMemory                       // maxmemory is set
 	gateScript                       // a script runs, or is about to
 )
 
@@ -75,7 +75,7 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 	case s.multi.on && cmd.Flags&command.NoMulti != 0:
 		s.refuse(cmd, msgNoMulti)
 	case gate&gateScript != 0 && s.duringScript(cmd, args):
-	case gate&gateMemory != 0 && s.needsMemory(cmd, args):
+	case gate&gateMemory != 0 && gate&gateScript == 0 && !s.srv.memory.room(s.ticket()) && s.needsMemory(cmd, args):
 		s.refuse(cmd, msgOOM)
 	case s.gate&gateSubscriber != 0 && !s.w.RESP3() && !subscriberMay(cmd):
 		s.refuse(cmd, msgSubscriber(cmd))

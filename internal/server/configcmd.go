@@ -66,14 +66,13 @@ func configSet(s *session, args [][]byte) {
 		return
 	}
 	srv.cfg.Store(next)
+	s.onLoop(func() { srv.applyToShards(next, changed) })
 	s.w.OK()
 }
 
 // apply puts values that have an effect into force. The error is CONFIG SET's reply.
 func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
-	limits := false
 	for _, k := range keys {
-		limits = limits || limitKeys[k.Name]
 		switch k.Name {
 		case "appendfsync":
 			p, err := log.ParsePolicy(cfg.AppendFsync)
@@ -92,8 +91,6 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 			srv.rs.Limits().QueryBuffer.Store(cfg.QueryBufLimit)
 		case "client-output-buffer-limit":
 			srv.rs.SetOutputLimit(cfg.OutputLimits.Normal.Hard)
-		case "maxmemory":
-			srv.memory.setLimit(cfg.MaxMemory)
 		case "maxmemory-policy":
 			srv.lfu.Store(strings.HasSuffix(cfg.MaxMemoryPolicy, "-lfu"))
 		case "latency-tracking":
@@ -117,10 +114,25 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 			}
 		}
 	}
+	return nil
+}
+
+// applyToShards puts into force what takes the shards' locks. REQUIRES: the caller holds none of them.
+func (srv *Server) applyToShards(cfg *config.Config, keys []*config.Key) {
+	limits, evicts := false, false
+	for _, k := range keys {
+		limits = limits || limitKeys[k.Name]
+		evicts = evicts || evictionKeys[k.Name]
+		if k.Name == "maxmemory" {
+			srv.memory.setLimit(cfg.MaxMemory)
+		}
+	}
+	if evicts {
+		srv.eng.SetEviction(eviction(cfg))
+	}
 	if limits {
 		srv.eng.SetLimits(Limits(cfg))
 	}
-	return nil
 }
 
 // setNumber puts a number that is only kept as text into force.

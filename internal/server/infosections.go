@@ -107,8 +107,9 @@ func (r *report) memory() {
 		"rss_overhead_ratio", ratio(rss, resident), "rss_overhead_bytes", rss-resident,
 		"mem_fragmentation_ratio", ratio(rss, used), "mem_fragmentation_bytes", rss-used,
 	)
-	r.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers",
-		"mem_clients_slaves", "mem_clients_normal", "mem_cluster_links", "mem_aof_buffer")
+	r.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
+	r.field("mem_clients_normal", r.srv.memory.clients.Load())
+	r.zeros("mem_cluster_links", "mem_aof_buffer")
 	r.field("mem_allocator", "go-arena")
 	r.zeros("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
 }

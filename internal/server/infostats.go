@@ -29,8 +29,10 @@ func (r *report) counters() {
 		"sync_full", 0, "sync_partial_ok", 0, "sync_partial_err", 0,
 		"expired_keys", r.stats.Expired, "expired_stale_perc", "0.00",
 	)
-	r.zeros("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys",
-		"evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time")
+	r.zeros("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds")
+	exceeded, current := r.srv.memory.exceededTimes()
+	r.fields("evicted_keys", r.srv.eng.Evicted(), "evicted_clients", 0,
+		"total_eviction_exceeded_time", exceeded.Milliseconds(), "current_eviction_exceeded_time", current.Milliseconds())
 	r.fields("keyspace_hits", st.hits.Load(), "keyspace_misses", st.misses.Load())
 	hub := r.srv.hub
 	r.fields("pubsub_channels", hub.Len(pubsub.Channel), "pubsub_patterns", hub.Len(pubsub.Pattern),

@@ -216,7 +216,7 @@ func (s *session) scriptHost() *script.Host {
 			Counted: func() { s.scriptFailed = false },
 		}
 	}
-	s.host.OutOfMemory = s.srv.gate.Load()&gateMemory != 0
+	s.host.OutOfMemory = s.srv.memory.full.Load()
 	return s.host
 }
 

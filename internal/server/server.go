@@ -25,6 +25,9 @@ import (
 // cronPeriod is how often the server looks at its counters and at maxmemory.
 const cronPeriod = 100 * time.Millisecond
 
+// cronHousekeep bounds the slices of large values that are gone which the server frees a shard at each look.
+const cronHousekeep = 256
+
 // Options configure a Server.
 type Options struct {
 	Config *config.Config
@@ -127,6 +130,7 @@ func New(o Options) (*Server, error) {
 	if err := srv.apply(cfg, config.Keys()); err != nil {
 		return nil, err
 	}
+	srv.applyToShards(cfg, config.Keys())
 	return srv, nil
 }
 
@@ -201,6 +205,7 @@ func (srv *Server) ListenOn(network, addr string, mode uint32) (net.Addr, error)
 // Serve runs the server until Shutdown.
 func (srv *Server) Serve() error {
 	go srv.cron()
+	go srv.memory.background()
 	err := srv.rs.Serve()
 	if errors.Is(err, resp.ErrServerClosed) {
 		return nil
@@ -254,6 +259,7 @@ func (srv *Server) cron() {
 		case now := <-t.C:
 			srv.sampleRates(now)
 			srv.memory.check()
+			srv.eng.Housekeep(cronHousekeep)
 		case <-srv.ctx.Done():
 			return
 		}
