@@ -12,7 +12,8 @@ import (
 
 // expirer deletes keys at their deadlines. It is exact, not sampled: it sleeps until the next
 // deadline of any shard, and a write that sets an earlier one wakes it. Each key goes by its own
-// DEL frame of cause "expired", so prefix filters apply; the due fields of a hash go by an HDEL.
+// DEL frame of cause "expired", so prefix filters apply; the due fields of a hash go by an HDEL. It
+// also frees large values that are gone.
 type expirer struct {
 	e    *Engine
 	wake chan struct{}
@@ -27,6 +28,10 @@ const (
 	fieldBatch = 512
 	// expireIdle is how long the expirer sleeps when no deadline is near: a bound for clock jumps.
 	expireIdle = time.Second
+	// tidySlices are the slices of large values that are gone which are freed on each shard at a time, under
+	// its lock; tidyPause comes between two such times.
+	tidySlices = 256
+	tidyPause  = 20 * time.Millisecond
 )
 
 func newExpirer(e *Engine) *expirer {
@@ -65,8 +70,16 @@ func (x *expirer) run() {
 		case <-x.wake:
 		case <-timer.C:
 		}
-		timer.Reset(x.round())
+		timer.Reset(min(x.round(), x.tidy()))
 	}
+}
+
+// tidy frees a part of the large values that are gone and returns when there may be more to free.
+func (x *expirer) tidy() time.Duration {
+	if x.e.Housekeep(tidySlices) {
+		return tidyPause
+	}
+	return expireIdle
 }
 
 // round deletes what is due and returns how long to sleep.

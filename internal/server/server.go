@@ -25,9 +25,6 @@ import (
 // cronPeriod is how often the server looks at its counters and at maxmemory.
 const cronPeriod = 100 * time.Millisecond
 
-// cronHousekeep bounds the slices of large values that are gone which the server frees a shard at each look.
-const cronHousekeep = 256
-
 // Options configure a Server.
 type Options struct {
 	Config *config.Config
@@ -259,7 +256,6 @@ func (srv *Server) cron() {
 		case now := <-t.C:
 			srv.sampleRates(now)
 			srv.memory.check()
-			srv.eng.Housekeep(cronHousekeep)
 		case <-srv.ctx.Done():
 			return
 		}
