@@ -176,6 +176,10 @@ func (t *turn) task(k task) {
 		t.close(c, ErrClosed)
 		return
 	}
+	if k.kind == taskResume { // before fn, which may park c anew
+		c.state &^= parked | running
+		c.claim.Store(unclaimed)
+	}
 	if k.fn != nil {
 		t.touch(c)
 		t.call(c, k.fn)
@@ -183,8 +187,6 @@ func (t *turn) task(k task) {
 	switch k.kind {
 	case taskResume:
 		t.touch(c)
-		c.state &^= parked | running
-		c.claim.Store(unclaimed)
 		t.proceed(c)
 	case taskRelease:
 		c.state &^= held
