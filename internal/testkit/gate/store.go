@@ -8,9 +8,12 @@ import (
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/script"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/resp"
+	"github.com/kevydb/kevy/state"
 )
 
 // Clock is a clock that only moves when told to. The engine reads it from other goroutines: after
@@ -31,6 +34,9 @@ type Store struct {
 	Clock *Clock
 	ctx   *command.Ctx
 	w     resp.Writer
+	rt    *script.Runtime
+	host  script.Host
+	dump  string // what $dump stands for
 }
 
 // Dir is the data directory of all stores.
@@ -47,7 +53,17 @@ func Open(t testing.TB, fs vfs.FS, shards int, clock *Clock) *Store {
 		t.Fatalf("open: %v", err)
 	}
 	e.SetActiveExpire(false)
-	return &Store{T: t, E: e, FS: fs, Clock: clock, ctx: e.NewCtx()}
+	return Over(t, e, fs, clock)
+}
+
+// Over returns a store over an open engine.
+func Over(t testing.TB, e *engine.Engine, fs vfs.FS, clock *Clock) *Store {
+	s := &Store{T: t, E: e, FS: fs, Clock: clock, ctx: e.NewCtx(), rt: script.New(e)}
+	s.host.Local = func(c *command.Ctx) error {
+		c.W.Error("ERR no such data command")
+		return nil
+	}
+	return s
 }
 
 // Session returns s for use by another goroutine.
@@ -67,8 +83,9 @@ func (s *Store) Do(line string) string {
 	return reply
 }
 
-// Try runs one command given as words ("" is an empty word) and returns the raw reply once it is
-// safe. MULTI...EXEC is written as one command: "MULTI ; SET a 1 ; INCR a".
+// Try runs one command given as words and returns the raw reply once it is safe: '...' is a word with spaces
+// in it, "" an empty one, now+N the clock plus N ms, $dump what Dump has returned. MULTI...EXEC is written as one
+// command: "MULTI ; SET a 1 ; INCR a".
 func (s *Store) Try(line string) (string, error) {
 	s.T.Helper()
 	var t engine.Ticket
@@ -80,10 +97,14 @@ func (s *Store) Try(line string) (string, error) {
 			args, cmd := s.parse(l)
 			queue = append(queue, engine.Queued{Cmd: cmd, Args: args})
 		}
-		s.E.Exec(s.ctx, queue, nil, &t, func(*command.Ctx) {})
+		s.E.Exec(s.ctx, queue, nil, &t, func(c *command.Ctx) {
+			if err := s.rt.Run(c, &s.host); err != nil {
+				c.W.Error(err.Error())
+			}
+		})
 	} else {
 		s.ctx.Args, s.ctx.Cmd = s.parse(line)
-		s.E.Run(s.ctx, &t)
+		s.one(&t)
 	}
 	done, err := s.E.Settle(&t)
 	if err == nil && !done {
@@ -94,31 +115,91 @@ func (s *Store) Try(line string) (string, error) {
 	return string(s.w.Buf), err
 }
 
+// Dump runs a command whose reply is a string, for use as $dump.
+func (s *Store) Dump(line string) {
+	s.T.Helper()
+	_, s.dump, _ = strings.Cut(s.Do(line), "\r\n")
+	s.dump = strings.TrimSuffix(s.dump, "\r\n")
+}
+
+// one runs a data command, or a row without a planner: a script.
+func (s *Store) one(t *engine.Ticket) {
+	s.T.Helper()
+	if s.ctx.Cmd.Plan != nil {
+		s.E.Run(s.ctx, t)
+		return
+	}
+	if err := s.E.Script(s.ctx, t, func() error { return s.rt.Run(s.ctx, &s.host) }); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
 func (s *Store) parse(line string) ([][]byte, *command.Command) {
 	s.T.Helper()
 	var args [][]byte
-	for _, w := range strings.Fields(line) {
-		if w == `""` {
-			w = ""
-		}
+	for _, w := range words(line) {
 		if n, ok := strings.CutPrefix(w, "now+"); ok {
 			var d int64
 			fmt.Sscan(n, &d)
-			w = fmt.Sprint(s.Clock.MS + d)
+			w = fmt.Sprint(s.Clock.Now() + d)
+		}
+		if w == "$dump" {
+			w = s.dump
 		}
 		args = append(args, []byte(w))
 	}
 	cmd, _ := command.Resolve(args)
-	if cmd == nil || cmd.Plan == nil {
+	if cmd == nil || cmd.Plan == nil && cmd.Group != "scripting" {
 		s.T.Fatalf("%s: no such data command", line)
 	}
 	return args, cmd
 }
 
-// Digest returns the digest of everything.
+// words splits a line at its blanks, but not those within '...'.
+func words(line string) (ws []string) {
+	for {
+		line = strings.TrimLeft(line, " ")
+		if line == "" {
+			return ws
+		}
+		quoted := line[0] == '\''
+		var w string
+		if quoted {
+			w, line, _ = strings.Cut(line[1:], "'")
+			w = strings.ReplaceAll(w, `\n`, "\n")
+		} else {
+			w, line, _ = strings.Cut(line, " ")
+		}
+		if w == `""` {
+			w = ""
+		}
+		ws = append(ws, w)
+	}
+}
+
+// Digest returns the digest of all keys.
 func (s *Store) Digest() string {
 	s.T.Helper()
 	return s.Do(`PREFIX.DIGEST ""`)
+}
+
+// Libraries returns the code of all libraries of functions.
+func (s *Store) Libraries() (code string) {
+	s.T.Helper()
+	var t engine.Ticket
+	if err := s.E.Script(s.ctx, &t, func() error { code = librariesOf(s.E.Libraries()); return nil }); err != nil {
+		s.T.Fatal(err)
+	}
+	return code
+}
+
+func librariesOf(l *state.Libraries) string {
+	var b strings.Builder
+	l.RebuildLibraries(func(e *effect.Effect) bool {
+		b.Write(e.Args[len(e.Args)-1])
+		return true
+	})
+	return b.String()
 }
 
 // Cursors returns every shard's tail.
