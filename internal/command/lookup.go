@@ -12,7 +12,7 @@ var families = [][]*Command{
 	scriptingCommands, prefixCommands, feedCommands,
 	pubsubCommands, monitorCommands, clusterCommands,
 	hashCommands, hashFieldCommands,
-	bitmapCommands, hyperloglogCommands,
+	bitmapCommands, hyperloglogCommands, dumpCommands,
 	setCommands, sortCommands, zsetCommands, zsetRangeCommands, zsetBlockingCommands, geoCommands,
 	streamCommands, streamGroupCommands,
 }
