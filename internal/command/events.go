@@ -52,6 +52,7 @@ type Touch struct {
 	Key             string
 	Before, After   bool
 	Expired, Evicts bool
+	NewConsumer     bool // an XCLAIM that makes its consumer
 	SetsDeadline    bool // a SET with a deadline that the key did not have
 }
 
@@ -189,6 +190,11 @@ func (t *Touch) event() (EventClass, string) {
 	switch t.Op {
 	case effect.PExpireAt, effect.Persist:
 		return t.deadlineEvent()
+	case effect.XClaim:
+		if t.NewConsumer {
+			return EventStream, "xgroup-createconsumer"
+		}
+		return 0, ""
 	case effect.XSetID:
 		if t.Cmd.Name == "xsetid" {
 			return EventStream, "xsetid"

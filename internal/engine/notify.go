@@ -69,6 +69,8 @@ func (n *notes) around(sh *shard, p *command.Planned, cause log.FrameCause, fold
 		switch p.Effect.Op {
 		case effect.Set:
 			t.SetsDeadline = setsDeadline(p, entry, ok)
+		case effect.XClaim:
+			t.NewConsumer = ok && newConsumer(sh, entry, p.Effect.Args)
 		case effect.XGroup:
 			t.Word = string(p.Effect.Args[0])
 		}
@@ -79,6 +81,20 @@ func (n *notes) around(sh *shard, p *command.Planned, cause log.FrameCause, fold
 		t := &n.touches[i]
 		_, t.After = sh.ks.Lookup([]byte(t.Key))
 	}
+}
+
+// newConsumer reports whether an XCLAIM makes its consumer.
+func newConsumer(sh *shard, entry state.Entry, args [][]byte) bool {
+	if entry.Type() != state.TypeStream {
+		return false
+	}
+	s := sh.ks.Stream(entry)
+	g, ok := s.Group(args[1])
+	if !ok {
+		return false
+	}
+	_, there := g.Consumer(args[2])
+	return !there
 }
 
 // setsDeadline reports whether a SET gives a key a deadline that it did not have.

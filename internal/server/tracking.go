@@ -75,14 +75,17 @@ func (t *tracking) enable(s *session, o *trackingOptions) {
 	}
 }
 
-// disable switches tracking off. The keys the client was noted for stay until they change.
+// disable switches tracking off. The keys the client was noted for stay until they change, or there is no client left.
 func (t *tracking) disable(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !s.track.on {
 		return
 	}
-	t.clients.Add(-1)
+	if t.clients.Add(-1) == 0 { // changes are told no more
+		clear(t.keys)
+		t.items = 0
+	}
 	delete(t.on, s.id)
 	for p := range s.track.prefixes {
 		delete(t.prefixes[p], s)
