@@ -12,6 +12,10 @@ import (
 // chunk is how many bytes are collected before they are written.
 const chunk = 1 << 20
 
+// syncEvery is how many bytes are written between syncs. One sync at the end would hand the disk all of the file
+// at once, and the logs' writes would wait behind it.
+const syncEvery = 8 << 20
+
 // Info tells what a written or loaded snapshot file holds.
 type Info struct {
 	Frames, Keys uint64
@@ -44,11 +48,12 @@ func WriteShard(fs vfs.FS, path string, h Header, src Source) (info Info, err er
 }
 
 type writer struct {
-	f    vfs.File
-	enc  *log.Encoder
-	pos  int64
-	sum  uint32
-	keys uint64
+	f      vfs.File
+	enc    *log.Encoder
+	pos    int64
+	synced int64 // bytes synced on the way
+	sum    uint32
+	keys   uint64
 }
 
 func (w *writer) run(timeMS int64, src Source) error {
@@ -92,5 +97,9 @@ func (w *writer) flush() error {
 	w.sum = crc32.Update(w.sum, castagnoli, b)
 	w.pos += int64(len(b))
 	w.enc.Buf = b[:0]
-	return nil
+	if w.pos-w.synced < syncEvery {
+		return nil
+	}
+	w.synced = w.pos
+	return w.f.Sync()
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -54,6 +55,7 @@ func serveConfig(cfg *config.Config, logger *slog.Logger, level *slog.LevelVar) 
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
 
+	spareProcessors(cfg.LoopCount())
 	eng, report, err := engine.Open(engineOptions(cfg, logger))
 	if err != nil {
 		return explain(cfg, err)
@@ -79,6 +81,15 @@ func serveConfig(cfg *config.Config, logger *slog.Logger, level *slog.LevelVar) 
 		return errors.Join(err, eng.Close(true))
 	}
 	return stop(srv, eng, cfg, logger, signals)
+}
+
+// spareProcessors lets two more goroutines run than there are event loops, or as many as there are CPUs if that is
+// more: a snapshot being written and a reader of the feed then share the CPUs with the loops by the grace of
+// the operating system, which is finer than that of the Go scheduler. GOMAXPROCS in the environment has the last word.
+func spareProcessors(loops int) {
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < loops+2 {
+		runtime.GOMAXPROCS(loops + 2)
+	}
 }
 
 func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
