@@ -313,7 +313,7 @@ func (l *loop) verifySettled(r int) {
 	}
 }
 
-// read returns the values of those keys that exist.
+// read returns the values of those keys that exist: the text of strings, the number that others show.
 func (l *loop) read(keys []string) map[string]string {
 	l.t.Helper()
 	vals := map[string]string{}
@@ -322,6 +322,14 @@ func (l *loop) read(keys []string) map[string]string {
 		for i := range r.Elems {
 			if !r.Elems[i].Null {
 				vals[part[i]] = r.Elems[i].Text()
+				continue
+			}
+			v, ok, err := shown(l.conn, part[i])
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			if ok {
+				vals[part[i]] = v
 			}
 		}
 	}

@@ -213,6 +213,7 @@ func (w *worker) send(n int) error {
 // keys returns every key that may hold something of this worker.
 func (w *worker) keys() []string {
 	names := append([]string{"seq", "ctr", "t0", "t1", "t2", "t3", "big"}, manyNames...)
+	names = append(names, typeKeys...)
 	for _, kind := range []string{"r", "d"} {
 		for n := max(w.batch-1, 1); n <= w.batch; n++ {
 			names = append(names, kind+strconv.Itoa(n))
