@@ -52,6 +52,9 @@ type Ctx struct {
 	// Before, if set, is called before each command of a group; script says that a script runs it.
 	Before func(cmd *Command, args [][]byte, script bool)
 
+	// Permit, inside a transaction, is asked before each command; what it returns is the reply of one that must not run.
+	Permit func(*Command, [][]byte) string
+
 	// Pending tells, inside a transaction, how many frames its earlier commands have planned for
 	// a shard: they count for FEED.TAIL. nil outside.
 	Pending func(shard int) uint64
@@ -86,6 +89,21 @@ type Planned struct {
 	Event string
 	// Script marks an effect of a command that a script called.
 	Script bool
+	// Access, when set, is what the key's access clock and counter are to be once the effect is folded (RESTORE).
+	Access *Access
+}
+
+// Access is a record's access clock, in unix seconds, and access counter. They are no state.
+type Access struct {
+	Seconds uint32
+	Freq    uint8
+}
+
+// Note sets the clock and the counter of the effect's first key.
+func (a *Access) Note(ks *state.Keyspace, e *effect.Effect) {
+	if entry, ok := ks.Lookup(e.Args[e.Op.KeyAt()]); ok {
+		ks.SetAccess(entry, a.Seconds, a.Freq)
+	}
 }
 
 // AllShards is the shard number of an effect that concerns every shard.

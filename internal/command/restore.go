@@ -94,8 +94,26 @@ func planRestore(c *Ctx) {
 	if ttl == 0 || ttl > c.Now {
 		r := restore{c: c, key: key}
 		r.value(&v, ttl)
+		c.noteAccess(o)
 	}
 	c.W.OK()
+}
+
+// noteAccess makes the last planned effect set the access clock or the counter, whichever maxmemory-policy goes by.
+func (c *Ctx) noteAccess(o restoreOptions) {
+	now := c.Now / 1000
+	a := &Access{Seconds: uint32(now)}
+	switch {
+	case len(c.planned) == 0:
+		return
+	case c.LFU && o.freq >= 0:
+		a.Freq = uint8(o.freq)
+	case !c.LFU && o.idle >= 0:
+		a.Seconds = uint32(max(1, now-min(o.idle, now)))
+	default:
+		return
+	}
+	c.planned[len(c.planned)-1].Access = a
 }
 
 func restoreError(err error) errorText {

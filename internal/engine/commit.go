@@ -97,6 +97,9 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 			} else {
 				n.around(sh, p, why, func() { sh.apply(&p.Effect, why, fold) })
 			}
+			if fold && p.Access != nil {
+				p.Access.Note(sh.ks, &p.Effect)
+			}
 		}
 	}
 	for m := mask; m != 0; m &= m - 1 {

@@ -39,6 +39,12 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 	err := e.inGroup(c, t, func(g *group) error {
 		for i := range queue {
 			c.Cmd, c.Args = queue[i].Cmd, queue[i].Args
+			if c.Permit != nil {
+				if bad := c.Permit(c.Cmd, c.Args); bad != "" {
+					c.W.Error(bad)
+					continue
+				}
+			}
 			if err := g.run(c, func(c *command.Ctx) error { local(c); return nil }); err != nil {
 				return err
 			}
@@ -176,6 +182,9 @@ func (g *group) fold(p *command.Planned) {
 		fold()
 	} else {
 		g.notes.around(sh, &own, g.cause, fold)
+	}
+	if p.Access != nil {
+		p.Access.Note(sh.ks, &own.Effect)
 	}
 	g.planned = append(g.planned, own)
 }
