@@ -62,8 +62,16 @@ func same(cmd Command, want, got *wire.Reply) bool {
 		return near(want, got, 1)
 	case "PTTL", "PEXPIRETIME":
 		return near(want, got, 1000)
-	case "KEYS":
+	case "KEYS", "SMEMBERS", "SINTER", "SUNION", "SDIFF", "HKEYS", "HVALS", "SPOP", "SRANDMEMBER", "HRANDFIELD":
 		return sameSet(want, got)
+	case "HGETALL":
+		return samePairs(want, got)
+	case "ZRANDMEMBER":
+		return samePairs(want, got) || sameSet(want, got)
+	case "HSCAN", "SSCAN", "ZSCAN": // in a transaction
+		return len(want.Elems) == 2 && len(got.Elems) == 2
+	case "XPENDING":
+		return samePending(want, got)
 	case "DBSIZE": // Redis counts what has expired until it is removed
 		w, _ := want.Int()
 		g, _ := got.Int()
@@ -94,6 +102,42 @@ func near(want, got *wire.Reply, tolerance int64) bool {
 
 func sameSet(want, got *wire.Reply) bool {
 	return slices.Equal(sortedRaws(want), sortedRaws(got))
+}
+
+// samePairs compares a map, or an array of names and values in turn, whatever its order.
+func samePairs(want, got *wire.Reply) bool {
+	return slices.Equal(sortedPairs(want), sortedPairs(got))
+}
+
+func sortedPairs(r *wire.Reply) []string {
+	var s []string
+	for i := 0; i+1 < len(r.Elems); i += 2 {
+		s = append(s, string(r.Elems[i].Raw)+string(r.Elems[i+1].Raw))
+	}
+	slices.Sort(s)
+	return s
+}
+
+// samePending compares entries of XPENDING but for how long they have been pending.
+func samePending(want, got *wire.Reply) bool {
+	if len(want.Elems) != len(got.Elems) {
+		return false
+	}
+	for i := range want.Elems {
+		w, g := &want.Elems[i], &got.Elems[i]
+		if len(w.Elems) != 4 || len(g.Elems) != 4 {
+			if !bytes.Equal(w.Raw, g.Raw) {
+				return false
+			}
+			continue
+		}
+		for _, j := range []int{0, 1, 3} {
+			if !bytes.Equal(w.Elems[j].Raw, g.Elems[j].Raw) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func sortedRaws(r *wire.Reply) []string {

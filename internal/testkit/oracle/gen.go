@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,6 +19,7 @@ type Gen struct {
 	rng   *rand.Rand
 	table []row
 	total int
+	id    int // of streams' entries
 }
 
 // NewGen returns a generator.
@@ -50,12 +52,13 @@ func closing() []Step {
 		steps = append(steps, Step{Conn: conn, Cmds: []Command{{Args: []string{"DISCARD"}}}})
 	}
 	steps = append(steps, Step{Cmds: []Command{{Args: []string{"KEYS", "*"}}}})
-	for _, k := range keyAlphabet {
+	for _, k := range slices.Concat(keyAlphabet, allTyped) {
 		s := Step{Conn: numConns - 1}
 		for _, verb := range []string{"TYPE", "GET", "PTTL"} {
 			s.Cmds = append(s.Cmds, Command{Args: []string{verb, k}})
 		}
 		s.Cmds = append(s.Cmds, Command{Args: []string{"OBJECT", "ENCODING", k}})
+		s.Cmds = append(s.Cmds, look(k)...)
 		steps = append(steps, s)
 	}
 	return append(steps, Step{Cmds: []Command{{Args: []string{"DBSIZE"}}}})
@@ -70,8 +73,10 @@ func (g *Gen) steps() []Step {
 		return []Step{g.shortDeadline()}
 	case p < 35:
 		return []Step{g.pipeline()}
-	case p < 40:
+	case p < 39:
 		return []Step{g.inline()}
+	case p < 40:
+		return []Step{g.group()}
 	case p < 44:
 		return []Step{g.single(g.scan())}
 	}
@@ -106,7 +111,7 @@ func (g *Gen) transaction() []Step {
 	add := func(args ...string) { cmds = append(cmds, Command{Args: args}) }
 	var before []Step
 	if g.chance(40) {
-		watch := Step{Conn: conn, Cmds: []Command{{Args: []string{"WATCH", g.key(), g.key()}}}}
+		watch := Step{Conn: conn, Cmds: []Command{{Args: []string{"WATCH", g.plainKey(), g.plainKey()}}}}
 		before = append(before, watch)
 		if g.chance(50) {
 			before = append(before, g.single(g.command()))
@@ -216,11 +221,17 @@ func (g *Gen) chance(percent int) bool { return g.rng.IntN(100) < percent }
 func (g *Gen) pick(from []string) string { return from[g.rng.IntN(len(from))] }
 
 func (g *Gen) key() string {
-	if g.chance(80) {
-		return keyAlphabet[g.rng.IntN(6)]
+	switch p := g.rng.IntN(100); {
+	case p < 70:
+		return g.plainKey()
+	case p < 85:
+		return g.pick(allTyped)
 	}
 	return g.pick(keyAlphabet)
 }
+
+// plainKey is a key that commands of no type prefer.
+func (g *Gen) plainKey() string { return keyAlphabet[g.rng.IntN(6)] }
 
 func (g *Gen) value() string {
 	switch p := g.rng.IntN(100); {

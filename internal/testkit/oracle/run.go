@@ -74,24 +74,45 @@ func (t *Target) run(s Step) ([]wire.Reply, error) {
 }
 
 func isFullScan(c Command) bool {
-	return c.Name() == "SCAN" && len(c.Args) >= 2 && c.Args[1] == "0"
+	at := cursorAt(c)
+	return at > 0 && len(c.Args) > at && c.Args[at] == "0"
+}
+
+// cursorAt is where a SCAN or its kin has its cursor; 0 for other commands.
+func cursorAt(c Command) int {
+	switch c.Name() {
+	case "SCAN":
+		return 1
+	case "HSCAN", "SSCAN", "ZSCAN":
+		return 2
+	}
+	return 0
 }
 
 // scanAll follows a SCAN's cursor to its end and returns one sorted array of what it delivered,
-// each key once. A reply that is not a scan's (an error, QUEUED) is returned as it is.
+// each key or
+// pair once. A reply that is not a scan's (an error, QUEUED) is returned as it is.
 func scanAll(c *wire.Conn, cmd Command) (wire.Reply, error) {
-	args := slices.Clone(cmd.Args)
+	args, at := slices.Clone(cmd.Args), cursorAt(cmd)
 	seen := map[string]bool{}
 	for range 100_000 {
 		r, err := c.Do(args...)
 		if err != nil || r.IsError() || len(r.Elems) != 2 {
 			return r, err
 		}
-		for _, k := range r.Elems[1].Elems {
-			seen[k.Text()] = true
+		size := 1
+		if cmd.Name() == "HSCAN" || cmd.Name() == "ZSCAN" {
+			size = 2
 		}
-		args[1] = r.Elems[0].Text()
-		if args[1] == "0" {
+		for item := range slices.Chunk(r.Elems[1].Elems, size) {
+			text := ""
+			for i := range item {
+				text += item[i].Text() + "\x00"
+			}
+			seen[text] = true
+		}
+		args[at] = r.Elems[0].Text()
+		if args[at] == "0" {
 			return sortedArray(seen), nil
 		}
 	}

@@ -79,6 +79,7 @@ func commandTable() []row {
 	t = append(t, counterRows()...)
 	t = append(t, keyRows()...)
 	t = append(t, expireRows()...)
+	t = append(t, typeRows()...)
 	return append(t, connectionRows()...)
 }
 
@@ -185,7 +186,7 @@ func connectionRows() []row {
 		{weight: 1, make: func(*Gen) []string { return []string{"MULTI"} }},
 		{weight: 2, make: func(*Gen) []string { return []string{"EXEC"} }},
 		{weight: 1, make: func(*Gen) []string { return []string{"DISCARD"} }},
-		{weight: 2, make: func(g *Gen) []string { return append([]string{"WATCH"}, g.keys(3)...) }},
+		{weight: 2, make: func(g *Gen) []string { return []string{"WATCH", g.plainKey()} }},
 		{weight: 1, make: func(*Gen) []string { return []string{"UNWATCH"} }},
 		{weight: 1, make: func(*Gen) []string { return []string{"TIME"} }},
 		{weight: 1, make: func(*Gen) []string { return []string{"RESET"} }},
