@@ -58,10 +58,12 @@ func SetBitField(b *[9]byte, t BitType, at, value int64) {
 	binary.BigEndian.PutUint64(b[:], word)
 }
 
+var setWord, bitWord = []byte("SET"), []byte("u1")
+
 // foldBits folds SETBIT and BITFIELD: fields are set one after the other.
 func (ks *Keyspace) foldBits(e *effect.Effect) (c Change, err error) {
 	key, ops := e.Args[0], e.Args[1:]
-	bit := [4][]byte{[]byte("SET"), []byte("u1")}
+	bit := [4][]byte{setWord, bitWord}
 	if e.Op == effect.SetBit {
 		bit[2], bit[3] = ops[0], ops[1]
 		ops = bit[:]

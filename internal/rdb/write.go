@@ -49,7 +49,7 @@ func appendText(dst, s []byte) []byte {
 	if n, ok := integer(s); ok {
 		switch {
 		case n == int64(int8(n)):
-			return append(dst, 0xc0|encodedInt8, byte(n))
+			return append(dst, 0xc0, byte(n))
 		case n == int64(int16(n)):
 			return binary.LittleEndian.AppendUint16(append(dst, 0xc0|encodedInt16), uint16(n))
 		case n == int64(int32(n)):
