@@ -3,6 +3,7 @@ package oracle
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,7 +42,12 @@ func TestFeedRunsOnRedis(t *testing.T) {
 		}
 		want, got := keyspace(t, kevy.conns[1]), keyspace(t, redis.conns[1])
 		if !slices.Equal(want, got) {
-			t.Fatalf("seed %d: kevy holds\n%q\nits feed makes\n%q", s, want, got)
+			i := 0
+			for i < min(len(want), len(got)) && want[i] == got[i] {
+				i++
+			}
+			t.Fatalf("seed %d: kevy holds %d keys, its feed makes %d; the first that differs:\n%s\n%s", s, len(want), len(got),
+				want[min(i, len(want)-1)], got[min(i, len(got)-1)])
 		}
 	}
 	t.Logf("%d frames", frames)
@@ -82,20 +88,57 @@ func replay(t *testing.T, from, to *wire.Conn, shard int) (frames int) {
 // keyspace lists every key with its value and deadline.
 func keyspace(t *testing.T, c *wire.Conn) []string {
 	t.Helper()
-	keys, err := c.Must("KEYS", "*")
-	if err != nil {
-		t.Fatal(err)
+	must := func(args ...string) *wire.Reply {
+		t.Helper()
+		r, err := c.Must(args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &r
 	}
+	must("HELLO", "3") // the stream may have changed the protocol
+	keys := must("KEYS", "*")
 	var out []string
 	for i := range keys.Elems {
 		k := keys.Elems[i].Text()
-		v, err1 := c.Must("GET", k)
-		d, err2 := c.Must("PEXPIRETIME", k)
-		if err1 != nil || err2 != nil {
-			t.Fatal(err1, err2)
+		kind := must("TYPE", k).Text()
+		var value string
+		switch kind {
+		case "string":
+			value = must("GET", k).String()
+		case "list":
+			value = must("LRANGE", k, "0", "-1").String()
+		case "set":
+			value = strings.Join(sortedRaws(must("SMEMBERS", k)), "")
+		case "hash":
+			value = strings.Join(sortedPairs(must("HGETALL", k)), "")
+		case "zset":
+			value = must("ZRANGE", k, "0", "-1", "WITHSCORES").String()
+		case "stream":
+			value = stream(must, k)
 		}
-		out = append(out, wire.Quote([]byte(k))+" "+v.String()+" "+d.Text())
+		out = append(out, wire.Quote([]byte(k))+" "+kind+" "+value+" "+must("PEXPIRETIME", k).Text())
 	}
 	slices.Sort(out)
 	return out
+}
+
+// stream shows a stream's entries, its counters and its groups.
+func stream(must func(args ...string) *wire.Reply, k string) string {
+	value := must("XRANGE", k, "-", "+").String()
+	info := must("XINFO", "STREAM", k)
+	for _, name := range []string{"last-generated-id", "max-deleted-entry-id", "entries-added"} {
+		if f, ok := info.Field(name); ok {
+			value += " " + name + " " + f.Text()
+		}
+	}
+	value += must("XINFO", "GROUPS", k).String()
+	for i := range must("XINFO", "GROUPS", k).Elems {
+		pending := must("XPENDING", k, must("XINFO", "GROUPS", k).Elems[i].Elems[1].Text(), "-", "+", "1000")
+		for j := range pending.Elems {
+			e := pending.Elems[j].Elems
+			value += "\n" + e[0].Text() + " " + e[1].Text() + " " + e[3].Text()
+		}
+	}
+	return value
 }
