@@ -27,15 +27,17 @@ var depsRules = map[string][]string{
 	"state":            {"log/effect", "internal/arena"},
 	"snapshot":         {"log", "log/effect", "state", "internal/vfs"},
 	"resp":             {},
-	"internal/command": {"state", "log/effect", "resp"},
+	"internal/rdb":     {},
+	"internal/command": {"state", "log/effect", "resp", "internal/rdb"},
 	"internal/engine":  {"internal/command", "internal/vfs", "log", "log/effect", "resp", "snapshot", "state"},
 	"internal/feed":    {"log", "log/effect", "resp"},
 	"internal/script":  {"internal/command", "internal/engine", "log/effect", "resp", "state"},
 	"internal/config":  {},
 	"internal/pubsub":  {"resp"},
+	"internal/acl":     {"internal/command"},
 	"internal/bench":   {}, // a client: nothing of kevy
 	"internal/server": {
-		"internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
+		"internal/acl", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {
