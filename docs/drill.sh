@@ -46,12 +46,12 @@ server() {
   die "server $1 does not answer"
 }
 
-# load FIRST LAST: commands over all verbs of the core, as lines for redis-cli
+# load FIRST LAST: commands over all types, as lines for redis-cli
 load() {
   awk -v a="$1" -v b="$2" 'BEGIN {
     srand(a)
     for (i = a; i <= b; i++) {
-      k = "user:" int(rand() * 2000); o = "order:" int(rand() * 500); r = int(rand() * 16)
+      k = "user:" int(rand() * 2000); o = "order:" int(rand() * 500); r = int(rand() * 32)
       if (r < 4) print "SET", k, "v" i
       else if (r < 6) print "INCR", "counter:" int(rand() * 50)
       else if (r < 7) print "SET", k, "\"two words " i "\"", "EX", 5000 + i
@@ -64,16 +64,54 @@ load() {
       else if (r < 14) { print "SET", "tmp:" i, "r" i; print "RENAME", "tmp:" i, k }
       else if (r < 15) { print "MULTI"; print "INCRBY", "counter:a", 2; print "SET", k, "tx" i; print "APPEND", "log", "."; print "EXEC" }
       else if (i % 5 == 0) print "SET", "brief:" i, "x", "PX", 300
-      else print "INCRBYFLOAT", "float:" i % 20, "0.5"
+      else if (r < 16) print "INCRBYFLOAT", "float:" i % 20, "0.5"
+      else if (r < 18) print "HSET", "hash:" i % 60, "f" i, i, "g" i % 7, "\"a b\""
+      else if (r < 19) { print "HINCRBY", "hash:" i % 60, "n", i % 9; print "HDEL", "hash:" i % 60, "f" i - 60 }
+      else if (r < 20) { print "HSET", "fields:" i % 9, "f" i, "x"; print "HPEXPIRE", "fields:" i % 9, i % 2 ? 300 : 9000000, "FIELDS 1", "f" i }
+      else if (r < 22) print i % 2 ? "LPUSH" : "RPUSH", "list:" i % 40, i, "e" i
+      else if (r < 23) print i % 3 ? "LMOVE list:" i % 40 " list:" i % 13 " LEFT RIGHT" : "LPOP list:" i % 40 " 3"
+      else if (r < 25) print "SADD", "set:" i % 30, i, i * 3, "m" i
+      else if (r < 26) print i % 2 ? "SPOP set:" i % 30 " 2" : "SUNIONSTORE set:all set:1 set:2"
+      else if (r < 28) print "ZADD", "zset:" i % 30, int(rand() * 1000) / 8, "m" i, i % 50, "n" i % 70
+      else if (r < 29) print i % 2 ? "ZPOPMIN zset:" i % 30 : "ZINCRBY zset:" i % 30 " 2.5 n" i % 70
+      else if (r < 30) print "XADD", "stream:" i % 12, i % 3 ? "*" : "MAXLEN ~ 200 *", "f", i
+      else if (r < 31 && i % 9 == 0) print "XGROUP CREATE stream:" i % 12 " g 0 MKSTREAM"
+      else if (r < 31) print "XREADGROUP GROUP g c COUNT 3 STREAMS stream:" i % 12 " >"
+      else if (i % 4 == 0) print "SETBIT", "bits:" i % 5, i % 999, i % 2
+      else if (i % 4 == 1) print "PFADD", "hll:" i % 5, i, i + 1
+      else if (i % 4 == 2) print i % 8 == 2 ? "COPY list:" i % 40 " user:" i " REPLACE" : "RENAME set:" i % 30 " set:" i % 29
+      else print "EVAL \"redis.call(\047RPUSH\047,KEYS[1],ARGV[1]) redis.call(\047SADD\047,KEYS[2],ARGV[1])\" 2 list:" i % 40 " set:" i % 30, i
     }
   }'
 }
 
-# keyspace PORT FILE: every key with value and deadline, sorted
+# keyspace PORT FILE: every key with its type, value and deadline on one line, sorted
 keyspace() {
+  local sha
+  sha=$(redis-cli -p "$1" SCRIPT LOAD '
+    local k, v = KEYS[1]
+    local t = redis.call("TYPE", k).ok
+    local function sorted(flat, step)
+      local items = {}
+      for i = 1, #flat, step do items[#items + 1] = table.concat({flat[i], step == 2 and flat[i + 1] or nil}, "=") end
+      table.sort(items)
+      return table.concat(items, ",")
+    end
+    if t == "string" then v = redis.call("GET", k)
+    elseif t == "list" then v = table.concat(redis.call("LRANGE", k, 0, -1), ",")
+    elseif t == "set" then v = sorted(redis.call("SMEMBERS", k), 1)
+    elseif t == "hash" then v = sorted(redis.call("HGETALL", k), 2)
+    elseif t == "zset" then v = table.concat(redis.call("ZRANGE", k, 0, -1, "WITHSCORES"), ",")
+    elseif t == "stream" then
+      v = cjson.encode(redis.call("XRANGE", k, "-", "+")) .. cjson.encode(redis.call("XINFO", "GROUPS", k))
+      for _, g in ipairs(redis.call("XINFO", "GROUPS", k)) do
+        for _, e in ipairs(redis.call("XPENDING", k, g[2], "-", "+", 100000)) do v = v .. e[1] .. e[2] .. e[4] .. " " end
+      end
+    end
+    return t .. " " .. tostring(redis.call("PEXPIRETIME", k)) .. " " .. #v .. " " .. redis.sha1hex(v) .. " " .. v:sub(1, 200)')
   redis-cli -p "$1" --no-raw KEYS '*' | sed -E 's/^ *[0-9]+\) //' | sort >"$2.keys"
-  awk '{print "ECHO", $0; print "GET", $0; print "PEXPIRETIME", $0}' "$2.keys" |
-    redis-cli -p "$1" --no-raw | paste - - - >"$2"
+  awk -v sha="$sha" '{print "ECHO", $0; print "EVALSHA", sha, 1, $0}' "$2.keys" |
+    redis-cli -p "$1" --no-raw | paste - - >"$2"
 }
 
 echo "== a server with $SHARDS shards takes writes"
@@ -130,13 +168,14 @@ done
 echo "$TOTAL frames replayed"
 
 echo "== both servers agree"
-for p in '' user: order: counter: z: nosuch; do
+for p in '' user: order: counter: hash: fields: list: set: zset: stream: bits: hll: nosuch; do
   check "$(redis-cli -p "$A" PREFIX.STATS "$p")" "$(redis-cli -p "$B" PREFIX.STATS "$p")" "PREFIX.STATS '$p'"
   check "$(redis-cli -p "$A" PREFIX.DIGEST "$p")" "$(redis-cli -p "$B" PREFIX.DIGEST "$p")" "PREFIX.DIGEST '$p'"
 done
 keyspace "$A" "$WORK/keys-a"
 keyspace "$B" "$WORK/keys-b"
 check "$(redis-cli -p "$A" DBSIZE)" "$(wc -l <"$WORK/keys-a" | tr -d ' ')" "every key was read"
+check 'hash list set stream string zset ' "$(awk -F'\t' '{sub(/^"/, "", $2); split($2, w, " "); print w[1]}' "$WORK/keys-a" | sort -u | tr '\n' ' ')" "of all types"
 check '' "$(diff "$WORK/keys-a" "$WORK/keys-b" | head -20)" "every key, value and deadline"
 
 echo "== a restore to the latest frame agrees as it is"
