@@ -265,6 +265,48 @@ want '1) (integer) GEN
          6) 1) (integer) 1
             2) (integer) 1' FEED.READ 0 "$GEN" 1 WITHMETA BLOCK 2000
 
+title "All types: relative and random commands are frames of their outcome, a script's are one group"
+want '(integer) 5' HINCRBY hash n 5
+want '(integer) 1' SADD set only
+want '"only"' SPOP set
+want '"2.5"' ZINCRBY zset 2.5 m
+want '"MS-0"' XADD stream '*' f v
+want '(integer) 2' EVAL "redis.call('RPUSH', KEYS[1], 'x') return redis.call('RPUSH', KEYS[1], ARGV[1])" 1 list y
+want '1) (integer) GEN
+2) (integer) 9
+3) 1) 1) (integer) 2
+      2) 1) "HSET"
+         2) "hash"
+         3) "n"
+         4) "5"
+   2) 1) (integer) 3
+      2) 1) "SADD"
+         2) "set"
+         3) "only"
+   3) 1) (integer) 4
+      2) 1) "SREM"
+         2) "set"
+         3) "only"
+   4) 1) (integer) 5
+      2) 1) "ZADD"
+         2) "zset"
+         3) "2.5"
+         4) "m"
+   5) 1) (integer) 6
+      2) 1) "XADD"
+         2) "stream"
+         3) "MS-0"
+         4) "f"
+         5) "v"
+   6) 1) (integer) 7
+      2) 1) "RPUSH"
+         2) "list"
+         3) "x"
+   7) 1) (integer) 8
+      2) 1) "RPUSH"
+         2) "list"
+         3) "y"' FEED.READ 0 "$GEN" 2
+
 want '' SHUTDOWN
 wait "$PID"; check 0 $? "SHUTDOWN: exit status 0"
 PID=
