@@ -94,7 +94,8 @@ func readKey(run func(...string) string, key string) string {
 	for _, args := range [][]string{{"TYPE"}, {"GET"}, {"STRLEN"}, {"LRANGE", "0", "-1"}, {"SMEMBERS"}, {"SCARD"}, {"HGETALL"}, {"HLEN"},
 		{"ZRANGE", "0", "-1", "WITHSCORES"}, {"XRANGE", "-", "+"}, {"XPENDING", "g"}, {"XINFO GROUPS"}, {"OBJECT ENCODING"}} {
 		words := append(append(strings.Fields(args[0]), key), args[1:]...)
-		out = append(out, sortReply(run(words...)))
+		reply, _, _ := strings.Cut(run(words...), " No such key '"+key)
+		out = append(out, sortReply(reply))
 	}
 	if run("XLEN", key)[0] == ':' {
 		full := run("XINFO", "STREAM", key)
@@ -103,7 +104,8 @@ func readKey(run func(...string) string, key string) string {
 				out = append(out, name, v[:min(40, len(v))])
 			}
 		}
-		out = append(out, maskIdle(run("XPENDING", key, "g", "-", "+", "10000")))
+		reply, _, _ := strings.Cut(run("XPENDING", key, "g", "-", "+", "10000"), " No such key '"+key)
+		out = append(out, maskIdle(reply))
 	}
 	return strings.Join(out, "\n")
 }

@@ -155,13 +155,32 @@ func (p *items) fields(same bool, names [][]byte) [][]byte {
 	return out
 }
 
+// readUpTo returns how many entries there were up to an ID, -1 if nobody can tell. REQUIRES: nothing was deleted but at
+// the beginning.
+func (s *StreamValue) readUpTo(id ID) int64 {
+	n := int64(len(s.Entries))
+	switch {
+	case s.Added == 0:
+		return 0
+	case n == 0 && !s.Last.Less(id), id == s.Last:
+		return s.Added
+	case s.Last.Less(id):
+		return -1
+	case id.Less(s.First):
+		return s.Added - n
+	case id == s.First:
+		return s.Added - n + 1
+	}
+	return -1
+}
+
 func (r *reader) group(t byte, s *StreamValue) (g Group) {
 	g.Name, g.Last = r.text(), r.id()
 	g.Read = -1
 	if t != typeStream {
 		g.Read = r.signed()
-	} else if s.Added == 0 || g.Last == s.Last {
-		g.Read = s.Added
+	} else {
+		g.Read = s.readUpTo(g.Last)
 	}
 	if g.Read < -1 {
 		r.fail()
