@@ -28,6 +28,9 @@ func KeyPositions(c *Command, args [][]byte, buf []int) []int {
 // HasKeys reports whether requests of c may name keys.
 func (c *Command) HasKeys() bool { return c.FirstKey > 0 || c.Keys != nil }
 
+// KeyFlagsAt returns what a request does with the key at position pos, in the words of key specifications.
+func (c *Command) KeyFlagsAt(args [][]byte, pos int) []string { return c.keyFlags(args, pos) }
+
 // keyFlags returns the flags of the key at position pos of a request, for COMMAND GETKEYSANDFLAGS.
 func (c *Command) keyFlags(args [][]byte, pos int) []string {
 	if c.KeyFlags != nil {

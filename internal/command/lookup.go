@@ -14,7 +14,7 @@ var families = [][]*Command{
 	hashCommands, hashFieldCommands,
 	bitmapCommands, hyperloglogCommands, dumpCommands,
 	setCommands, sortCommands, zsetCommands, zsetRangeCommands, zsetBlockingCommands, geoCommands,
-	streamCommands, streamGroupCommands,
+	streamCommands, streamGroupCommands, aclCommands,
 }
 
 // table is the finished command table.

@@ -20,6 +20,7 @@ type Config struct {
 	Timeout         int64 // seconds a client may be idle, 0: for ever
 	MaxClients      int64
 	RequirePass     string
+	ACLFile         string
 	DebugCommand    string // who may use DEBUG: no, yes, local
 	ProtoMaxBulkLen int64
 	QueryBufLimit   int64        // bytes of one unfinished request

@@ -66,6 +66,11 @@ func clientKeys() []Key {
 			field: func(c *Config) any { return &c.RequirePass },
 		},
 		{
+			Name: "aclfile", Kind: Text,
+			Help:  "file of users that ACL LOAD and SAVE use; read at the start",
+			field: func(c *Config) any { return &c.ACLFile },
+		},
+		{
 			Name: "proto-max-bulk-len", Kind: Size, Default: "512mb", Min: 1 << 20, Live: true,
 			Help:  "largest single argument of a request",
 			field: func(c *Config) any { return &c.ProtoMaxBulkLen },

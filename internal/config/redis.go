@@ -211,7 +211,6 @@ func redisFixedKeys() []Key {
 		fixed("supervised", "no"),
 		fixed("pidfile", ""),
 		fixed("logfile", ""),
-		fixed("aclfile", ""),
 		fixed("always-show-logo", "no"),
 		fixed("set-proc-title", "no"),
 		fixed("disable-thp", "no"),

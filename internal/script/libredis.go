@@ -270,7 +270,7 @@ func (ip *interp) aclCheck(L *lua.LState) int {
 	if cmd == nil {
 		return ip.raise(L, "Invalid command passed to redis.acl_check_cmd()")
 	}
-	L.Push(lua.LBool(c.host.Allowed == nil || c.host.Allowed(cmd, args) == ""))
+	L.Push(lua.LBool(c.host.May == nil || c.host.May(cmd, args)))
 	return 1
 }
 

@@ -53,6 +53,8 @@ type Host struct {
 	OutOfMemory bool
 	// Allowed, if set, checks permissions; it returns an error, or "".
 	Allowed func(cmd *command.Command, args [][]byte) string
+	// May, if set, answers redis.acl_check_cmd.
+	May func(cmd *command.Command, args [][]byte) bool
 	// Called, if set, is told about each command that has run; reply is valid during the call.
 	Called func(cmd *command.Command, reply []byte)
 	// Refused, if set, is told about each call that was refused; cmd may be nil.

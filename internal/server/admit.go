@@ -12,6 +12,7 @@ const (
 	gatePauseAll                     // CLIENT PAUSE ALL
 	gateMemory                       // maxmemory is set
 	gateScript                       // a script runs, or is about to
+	gateACL                          // somebody may not do everything
 )
 
 const (
@@ -70,10 +71,11 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 	s.cmd = cmd
 	gate := s.srv.gate.Load()
 	switch {
-	case s.gate&gateAuth != 0 && cmd.Flags&command.NoAuth == 0:
+	case s.gate&gateAuth != 0 && cmd.Flags&command.NoAuth == 0 && s.mustLogin():
 		s.refuse(cmd, msgNoAuth)
 	case s.multi.on && cmd.Flags&command.NoMulti != 0:
 		s.refuse(cmd, msgNoMulti)
+	case gate&gateACL != 0 && !s.permitted(cmd, args):
 	case gate&gateScript != 0 && s.duringScript(cmd, args):
 	case gate&gateMemory != 0 && gate&gateScript == 0 && !s.srv.memory.room(s.ticket()) && s.needsMemory(cmd, args):
 		s.refuse(cmd, msgOOM)

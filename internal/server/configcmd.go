@@ -93,6 +93,8 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 			srv.rs.SetOutputLimit(cfg.OutputLimits.Normal.Hard)
 		case "maxmemory-policy":
 			srv.lfu.Store(strings.HasSuffix(cfg.MaxMemoryPolicy, "-lfu"))
+		case "requirepass", "acllog-max-len", "acl-pubsub-default":
+			srv.access.apply(cfg, k.Name)
 		case "latency-tracking":
 			on, _ := cfg.Get(k.Name)
 			srv.stats.tracking.Store(on == "yes")

@@ -1,12 +1,11 @@
 package server
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"math"
 	"slices"
 	"strconv"
 
+	"github.com/kevydb/kevy/internal/acl"
 	"github.com/kevydb/kevy/internal/command"
 )
 
@@ -74,35 +73,21 @@ func resetCommand(s *session, _ [][]byte) {
 	s.noTouch, s.noEvict = false, false
 	s.setReplyMode(replyOn)
 	s.conn.W.Proto = 2
-	s.user = defaultUser
-	if s.srv.config().RequirePass != "" {
-		s.requireAuth()
-	}
+	s.beginAs()
 	s.setInfo(func(i *clientInfo) { i.name = "" })
 	s.w.Simple("RESET")
 }
 
-// checkPassword reports whether user may log in with password.
-func (srv *Server) checkPassword(user, password []byte) bool {
-	want := srv.config().RequirePass
-	if string(user) != defaultUser {
-		return false
-	}
-	if want == "" {
-		return true // the default user needs none
-	}
-	a, b := sha256.Sum256(password), sha256.Sum256([]byte(want))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
-}
-
 // login authenticates the session; false after a wrong password, which it answers.
 func (s *session) login(user, password []byte) bool {
-	if !s.srv.checkPassword(user, password) {
+	account := s.srv.access.users.Authenticate(string(user), password)
+	if account == nil {
 		s.srv.stats.authFailures.Add(1)
+		s.noteDenied(acl.DeniedAuth, s.context(), string(user), string(s.args[0]))
 		s.w.Error(msgWrongPass)
 		return false
 	}
-	s.user = defaultUser
+	s.setAccount(account)
 	s.gate &^= gateAuth
 	s.onLoop(func() { s.conn.SetAuthenticated(true) })
 	return true
@@ -116,7 +101,7 @@ func authCommand(s *session, args [][]byte) {
 	user, password := []byte(defaultUser), args[1]
 	if len(args) == 3 {
 		user, password = args[1], args[2]
-	} else if s.srv.config().RequirePass == "" {
+	} else if s.srv.access.users.Default().User().NoPassword {
 		s.w.Error(msgNoPass)
 		return
 	}
@@ -172,7 +157,7 @@ func helloCommand(s *session, args [][]byte) {
 	if h.auth && !s.login(h.user, h.password) {
 		return
 	}
-	if s.gate&gateAuth != 0 {
+	if s.mustLogin() {
 		s.w.Error(msgHelloAuth)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kevydb/kevy/internal/acl"
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/pubsub"
 )
@@ -49,7 +50,9 @@ func (r *report) counters() {
 		"reply_buffer_expands", "eventloop_cycles", "eventloop_duration_sum", "eventloop_duration_cmd_sum",
 		"instantaneous_eventloop_cycles_per_sec", "instantaneous_eventloop_duration_usec")
 	r.field("acl_access_denied_auth", st.authFailures.Load())
-	r.zeros("acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel")
+	denied := &r.srv.access.denied
+	r.fields("acl_access_denied_cmd", denied[acl.DeniedCommand].Load(), "acl_access_denied_key", denied[acl.DeniedKey].Load(),
+		"acl_access_denied_channel", denied[acl.DeniedChannel].Load())
 }
 
 func (r *report) commandStats() {

@@ -176,7 +176,10 @@ func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 	c.W, c.NoTouch, c.Rand, c.LFU = s.w, s.noTouch, s.srv.random(), s.srv.lfu.Load()
 	m.running = true
 	c.Before = s.watcher()
-	defer func() { c.Before = nil }()
+	if s.srv.access.users.Restricted() {
+		c.Permit = s.queuedPermitted
+	}
+	defer func() { c.Before, c.Permit = nil, nil }()
 	ran := s.srv.eng.Exec(c, m.queue, m.watch, t, s.execLocal)
 	m.running = false
 	c.Hits, c.Misses = 0, 0 // reads and writes are mixed

@@ -217,6 +217,10 @@ func (s *session) scriptHost() *script.Host {
 		}
 	}
 	s.host.OutOfMemory = s.srv.memory.full.Load()
+	s.host.Allowed, s.host.May = nil, nil
+	if s.srv.access.users.Restricted() {
+		s.host.Allowed, s.host.May = s.scriptPermitted, s.scriptMay
+	}
 	return s.host
 }
 

@@ -65,6 +65,7 @@ type Server struct {
 	stats    *stats
 	netBase  atomic.Pointer[resp.Stats] // counters at the last CONFIG RESETSTAT
 	memory   memory
+	access   access
 	ids      identity
 
 	ctx     context.Context // ends when the server stops
@@ -104,6 +105,7 @@ func New(o Options) (*Server, error) {
 	srv.ids.init()
 	srv.expire.on = true
 	srv.handlers = handlers()
+	srv.access.init(srv)
 	srv.ctx, srv.cancel = context.WithCancelCause(context.Background())
 	cfg := o.Config
 	rs, err := resp.NewServer(handler{srv}, resp.Config{
@@ -128,6 +130,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	srv.applyToShards(cfg, config.Keys())
+	if err := srv.access.load(); err != nil {
+		return nil, err
+	}
 	return srv, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kevydb/kevy/internal/acl"
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/pubsub"
@@ -40,6 +41,7 @@ type session struct {
 	cmd     *command.Command // the last one
 	args    [][]byte         // its arguments, while it runs
 	user    string           // authenticated as
+	account atomic.Pointer[acl.Account]
 	reply   uint8
 	noTouch bool
 	noEvict bool
@@ -93,9 +95,7 @@ func newSession(srv *Server, c *resp.Conn, l *loop) *session {
 		id: s.id, addr: c.RemoteAddr(), laddr: c.LocalAddr(), fd: c.FD(), created: c.Created(),
 		active: c.Created(), user: defaultUser, proto: 2, multi: -1,
 	}
-	if srv.config().RequirePass != "" {
-		s.requireAuth()
-	}
+	s.beginAs()
 	return s
 }
 
