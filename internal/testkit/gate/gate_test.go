@@ -36,7 +36,11 @@ func TestEveryWriteCommandHasExamples(t *testing.T) {
 var scriptRows = []string{"eval", "evalsha", "fcall", "function|load", "function|delete", "function|flush", "function|restore"}
 
 func TestEqualityGate(t *testing.T) {
-	for _, shards := range []int{1, 3} {
+	counts := []int{1, 3}
+	if testing.Short() {
+		counts = counts[1:]
+	}
+	for _, shards := range counts {
 		for name, scripts := range examples {
 			for i, script := range scripts {
 				t.Run(fmt.Sprintf("%d/%s/%d", shards, name, i), func(t *testing.T) { run(t, shards, script) })
@@ -197,16 +201,19 @@ func feedFolded(t *testing.T, s *Store, points []point) {
 		}
 	}
 	for n, p := range points {
-		sameViews(t, s, views[n], p)
+		sameViews(t, s, views[n], p, n == len(points)-1 || n%3 == 0 && !testing.Short())
 	}
 }
 
-// sameViews compares the views of all shards, and what their effects rebuild, with the state at p.
-func sameViews(t *testing.T, s *Store, views []*state.View, p point) {
+// sameViews compares the views of all shards, and perhaps what their effects rebuild, with the state at p.
+func sameViews(t *testing.T, s *Store, views []*state.View, p point, rebuild bool) {
 	t.Helper()
 	var shown, rebuilt total
 	for _, v := range views {
 		shown.add(v.Digest(nil, p.ms))
+		if !rebuild {
+			continue
+		}
 		ks := state.New(s.E.Seed())
 		v.Rebuild(func(e *effect.Effect, _ bool) bool {
 			_, err := ks.Fold(e)
@@ -225,7 +232,7 @@ func sameViews(t *testing.T, s *Store, views []*state.View, p point) {
 	if got := shown.String(); got != p.digest { // it shows no libraries
 		t.Errorf("view at %v: %q, live %q", p.cursors, got, p.digest)
 	}
-	if got := rebuilt.String(); got != p.digest || rebuilt.libraries != p.libraries {
+	if got := rebuilt.String(); rebuild && (got != p.digest || rebuilt.libraries != p.libraries) {
 		t.Errorf("rebuilt from the view at %v: %q, %q; live %q, %q", p.cursors, got, rebuilt.libraries, p.digest, p.libraries)
 	}
 }

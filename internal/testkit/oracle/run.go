@@ -105,9 +105,9 @@ func scanAll(c *wire.Conn, cmd Command) (wire.Reply, error) {
 			size = 2
 		}
 		for item := range slices.Chunk(r.Elems[1].Elems, size) {
-			text := ""
-			for i := range item {
-				text += item[i].Text() + "\x00"
+			text := item[0].Text()
+			for _, value := range item[1:] {
+				text += "\x00" + value.Text()
 			}
 			seen[text] = true
 		}
