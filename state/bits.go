@@ -120,6 +120,10 @@ func (ks *Keyspace) foldPFAdd(e *effect.Effect) (c Change, err error) {
 		if hll, ok = ParseHLL(valueOf(ks.a, r)); !ok {
 			return c, fail(e, "no HyperLogLog")
 		}
+		if !hll.Sparse() {
+			ks.patchHLL(key, e.Args[1:])
+			return c, nil
+		}
 		hll = hll.Clone()
 	}
 	for _, element := range e.Args[1:] {
@@ -133,4 +137,27 @@ func (ks *Keyspace) foldPFAdd(e *effect.Effect) (c Change, err error) {
 	}
 	c.Created = ks.set(key, hll.Bytes(), deadline)
 	return c, nil
+}
+
+// patchHLL adds elements to a dense HyperLogLog in place: a register is in two bytes, or in one.
+func (ks *Keyspace) patchHLL(key []byte, elements [][]byte) {
+	h := Hash(ks.seed, key)
+	for _, element := range elements {
+		register, value := hllPlace(element)
+		r := ks.idx.find(h, key)
+		b := valueOf(ks.a, r)
+		if denseAt(b[hllHeader:], register) >= value {
+			continue
+		}
+		at := hllHeader + register*6/8
+		var part [2]byte
+		n := copy(part[:], b[at:])
+		setSix(part[:], uint(register*6&7), value)
+		stale := b[hllHeader-1] | hllStale
+		was := b[hllHeader-1]
+		ks.patch(h, r, at, part[:n])
+		if was != stale {
+			ks.patch(h, ks.idx.find(h, key), hllHeader-1, []byte{stale})
+		}
+	}
 }

@@ -93,6 +93,12 @@ func (h *HLL) Add(element []byte) (changed, valid bool) {
 	return h.raise(register, value)
 }
 
+// Raises reports whether adding an element would change a register. REQUIRES: the registers are dense.
+func (h HLL) Raises(element []byte) bool {
+	register, value := hllPlace(element)
+	return denseAt(h.b[hllHeader:], register) < value
+}
+
 // raise makes a register at least value.
 func (h *HLL) raise(register int, value byte) (changed, valid bool) {
 	if !h.Sparse() {
@@ -123,11 +129,13 @@ func denseFour(regs []byte, i int) [4]byte {
 	return [4]byte{byte(x & 63), byte(x >> 6 & 63), byte(x >> 12 & 63), byte(x >> 18)}
 }
 
-func setDense(regs []byte, i int, v byte) {
-	at, shift := i*6/8, uint(i*6&7)
-	regs[at] = regs[at]&^(63<<shift) | v<<shift
+func setDense(regs []byte, i int, v byte) { setSix(regs[i*6/8:], uint(i*6&7), v) }
+
+// setSix sets the six bits of b from bit shift on, counted from the lowest of the first byte.
+func setSix(b []byte, shift uint, v byte) {
+	b[0] = b[0]&^(63<<shift) | v<<shift
 	if shift > 2 {
-		regs[at+1] = regs[at+1]&^(63>>(8-shift)) | v>>(8-shift)
+		b[1] = b[1]&^(63>>(8-shift)) | v>>(8-shift)
 	}
 }
 

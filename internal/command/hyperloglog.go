@@ -33,6 +33,10 @@ func planPFAdd(c *Ctx) {
 	if !ok {
 		return
 	}
+	if exists && !h.Sparse() {
+		addDense(c, h)
+		return
+	}
 	changed := !exists
 	if exists {
 		h = h.Clone()
@@ -61,6 +65,18 @@ func planPFAdd(c *Ctx) {
 		c.Emit(effect.PFAdd, c.Args[1:]...)
 	}
 	c.W.Int(1)
+}
+
+// addDense plans PFADD to dense registers, without a copy of them.
+func addDense(c *Ctx, h state.HLL) {
+	for _, element := range c.Args[2:] {
+		if h.Raises(element) {
+			c.Emit(effect.PFAdd, c.Args[1:]...)
+			c.W.Int(1)
+			return
+		}
+	}
+	c.W.Int(0)
 }
 
 // union merges the HyperLogLogs of keys; dense says that one of them is. ok is false when it has replied an error.

@@ -77,6 +77,7 @@ var hyperloglogCommands = []*Command{
 	{
 		Name: "pfselftest", Arity: 1,
 		Flags: Admin,
+		Scope: ScopeNone,
 		Group: "hyperloglog", Since: "2.8.9",
 		Summary:    "An internal command for testing HyperLogLog values.",
 		Complexity: "N/A",
