@@ -21,6 +21,12 @@ type Config struct {
 	MaxClients      int64
 	RequirePass     string
 	ACLFile         string
+	TLSPort         int64
+	TLSCert         string
+	TLSKey          string
+	TLSCACert       string
+	TLSAuthClients  string
+	TLSProtocols    string
 	DebugCommand    string // who may use DEBUG: no, yes, local
 	ProtoMaxBulkLen int64
 	QueryBufLimit   int64        // bytes of one unfinished request
@@ -133,10 +139,10 @@ func (c *Config) LoopCount() int {
 
 // Validate checks what concerns several keys; the error names one of them.
 func (c *Config) Validate() error {
-	if c.Port == 0 && c.UnixSocket == "" {
-		return fmt.Errorf("port: 0 turns TCP off, so unixsocket must be set")
+	if c.Port == 0 && c.TLSPort == 0 && c.UnixSocket == "" {
+		return fmt.Errorf("port: 0 turns TCP off, so unixsocket or tls-port must be set")
 	}
-	if c.Port != 0 && len(c.Bind) == 0 {
+	if (c.Port != 0 || c.TLSPort != 0) && len(c.Bind) == 0 {
 		return fmt.Errorf("bind: no address to listen on (port 0 turns TCP off)")
 	}
 	if c.Dir == "" {

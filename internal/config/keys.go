@@ -4,7 +4,7 @@ import "math"
 
 // ownKeys are the keys that kevy acts on.
 func ownKeys() []Key {
-	rows := networkKeys()
+	rows := append(networkKeys(), tlsKeys()...)
 	rows = append(rows, clientKeys()...)
 	rows = append(rows, processKeys()...)
 	rows = append(rows, storageKeys()...)
@@ -43,6 +43,42 @@ func networkKeys() []Key {
 			Name: "tcp-keepalive", Kind: Int, Default: "300", Max: math.MaxInt32, Live: true,
 			Help:  "seconds between keep-alive probes; 0 turns them off",
 			field: func(c *Config) any { return &c.TCPKeepalive },
+		},
+	}
+}
+
+// tlsKeys concern the port that speaks TLS.
+func tlsKeys() []Key {
+	return []Key{
+		{
+			Name: "tls-port", Kind: Int, Default: "0", Max: 65535,
+			Help:  "TCP port that speaks TLS; 0: none",
+			field: func(c *Config) any { return &c.TLSPort },
+		},
+		{
+			Name: "tls-cert-file", Kind: Text,
+			Help:  "PEM file of the server's certificate",
+			field: func(c *Config) any { return &c.TLSCert },
+		},
+		{
+			Name: "tls-key-file", Kind: Text,
+			Help:  "PEM file of the certificate's key",
+			field: func(c *Config) any { return &c.TLSKey },
+		},
+		{
+			Name: "tls-ca-cert-file", Kind: Text,
+			Help:  "PEM file of the authorities that sign clients' certificates",
+			field: func(c *Config) any { return &c.TLSCACert },
+		},
+		{
+			Name: "tls-auth-clients", Kind: Enum, Default: "yes", Enum: []string{"no", "yes", "optional"},
+			Help:  "whether clients of the TLS port need a certificate",
+			field: func(c *Config) any { return &c.TLSAuthClients },
+		},
+		{
+			Name: "tls-protocols", Kind: Text,
+			Help:  "versions of TLS: TLSv1.2 TLSv1.3 is the default",
+			field: func(c *Config) any { return &c.TLSProtocols },
 		},
 	}
 }

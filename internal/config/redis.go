@@ -231,6 +231,5 @@ func redisFixedKeys() []Key {
 		{Name: "replicaof", Aliases: []string{"slaveof"}, Fixed: true},
 		fixed("enable-protected-configs", "no"),
 		fixed("enable-module-command", "no"),
-		fixed("tls-port", "0"),
 	}
 }

@@ -34,6 +34,12 @@ func (r *report) server() {
 			n++
 		}
 	}
+	if cfg.TLSPort != 0 {
+		for _, host := range cfg.Bind {
+			fmt.Fprintf(&r.b, "listener%d:name=tls,bind=%s,port=%d\r\n", n, host, cfg.TLSPort)
+			n++
+		}
+	}
 	if cfg.UnixSocket != "" {
 		fmt.Fprintf(&r.b, "listener%d:name=unix,bind=%s\r\n", n, cfg.UnixSocket)
 	}

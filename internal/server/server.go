@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -147,20 +148,20 @@ func orNone(n int64) int64 {
 // Listen binds the addresses of the configuration. Errors say what to do.
 func (srv *Server) Listen() error {
 	cfg := srv.config()
-	bound := 0
-	if cfg.Port != 0 {
-		for _, host := range cfg.Bind {
-			host, optional := strings.CutPrefix(host, "-")
-			_, err := srv.ListenOn("tcp", address(host, cfg.Port), 0)
-			switch {
-			case err == nil:
-				bound++
-			case optional && !errors.Is(err, syscall.EADDRINUSE):
-				srv.log.Warn("optional address not bound", "address", host, "error", err)
-			default:
-				return err
-			}
+	bound, err := srv.listenPort(cfg, cfg.Port, nil)
+	if err != nil {
+		return err
+	}
+	if cfg.TLSPort != 0 {
+		secure, err := tlsConfig(cfg)
+		if err != nil {
+			return err
 		}
+		n, err := srv.listenPort(cfg, cfg.TLSPort, secure)
+		if err != nil {
+			return err
+		}
+		bound += n
 	}
 	if cfg.UnixSocket != "" {
 		if _, err := srv.ListenOn("unix", cfg.UnixSocket, uint32(cfg.UnixSocketPerm)); err != nil {
@@ -172,6 +173,26 @@ func (srv *Server) Listen() error {
 		return errors.New("server: no address could be bound: check bind and port")
 	}
 	return nil
+}
+
+// listenPort binds a port, if it is not 0, on every address, and returns on how many it did.
+func (srv *Server) listenPort(cfg *config.Config, port int64, secure *tls.Config) (bound int, err error) {
+	if port == 0 {
+		return 0, nil
+	}
+	for _, host := range cfg.Bind {
+		host, optional := strings.CutPrefix(host, "-")
+		_, err := srv.listenOn("tcp", address(host, port), resp.ListenOptions{TLS: secure})
+		switch {
+		case err == nil:
+			bound++
+		case optional && !errors.Is(err, syscall.EADDRINUSE):
+			srv.log.Warn("optional address not bound", "address", host, "error", err)
+		default:
+			return bound, err
+		}
+	}
+	return bound, nil
 }
 
 // address joins host and port; * and the empty host stand for every address of the machine.
@@ -187,7 +208,11 @@ func address(host string, port int64) string {
 
 // ListenOn binds one more address.
 func (srv *Server) ListenOn(network, addr string, mode uint32) (net.Addr, error) {
-	a, err := srv.rs.Listen(network, addr, resp.ListenOptions{Mode: mode})
+	return srv.listenOn(network, addr, resp.ListenOptions{Mode: mode})
+}
+
+func (srv *Server) listenOn(network, addr string, opt resp.ListenOptions) (net.Addr, error) {
+	a, err := srv.rs.Listen(network, addr, opt)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("cannot listen on %s: another process does. Stop it (ss -ltnp shows it) "+

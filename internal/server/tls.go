@@ -1,0 +1,68 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/kevydb/kevy/internal/config"
+)
+
+// tlsVersions are the words of tls-protocols.
+var tlsVersions = map[string]uint16{
+	"tlsv1": tls.VersionTLS10, "tlsv1.1": tls.VersionTLS11, "tlsv1.2": tls.VersionTLS12, "tlsv1.3": tls.VersionTLS13,
+}
+
+// tlsConfig returns what the TLS port speaks. Errors name the key to correct.
+func tlsConfig(cfg *config.Config) (*tls.Config, error) {
+	if cfg.TLSCert == "" || cfg.TLSKey == "" {
+		return nil, errors.New("tls-port needs tls-cert-file and tls-key-file: PEM files of a certificate and its key")
+	}
+	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("tls-cert-file %s, tls-key-file %s: %w", cfg.TLSCert, cfg.TLSKey, err)
+	}
+	out := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if err := setProtocols(out, cfg.TLSProtocols); err != nil {
+		return nil, err
+	}
+	switch cfg.TLSAuthClients {
+	case "yes":
+		out.ClientAuth = tls.RequireAndVerifyClientCert
+	case "optional":
+		out.ClientAuth = tls.VerifyClientCertIfGiven
+	default:
+		return out, nil
+	}
+	if cfg.TLSCACert == "" {
+		return nil, errors.New("tls-auth-clients needs tls-ca-cert-file, the authority that signs the clients' certificates " +
+			"(tls-auth-clients no: clients need none)")
+	}
+	pem, err := os.ReadFile(cfg.TLSCACert)
+	if err != nil {
+		return nil, fmt.Errorf("tls-ca-cert-file: %w", err)
+	}
+	out.ClientCAs = x509.NewCertPool()
+	if !out.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("tls-ca-cert-file %s: no certificate in it", cfg.TLSCACert)
+	}
+	return out, nil
+}
+
+// setProtocols takes the lowest and the highest version of tls-protocols; what lies between is spoken too.
+func setProtocols(out *tls.Config, text string) error {
+	for i, w := range strings.Fields(strings.ToLower(text)) {
+		v, ok := tlsVersions[w]
+		if !ok {
+			return fmt.Errorf("tls-protocols: %q is not one of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3", w)
+		}
+		if i == 0 {
+			out.MinVersion, out.MaxVersion = v, v
+		}
+		out.MinVersion, out.MaxVersion = min(out.MinVersion, v), max(out.MaxVersion, v)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/config"
+	"github.com/kevydb/kevy/resp"
+)
+
+// makeCertificate writes a certificate that signs itself, for servers and clients, and its key.
+func makeCertificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kevy"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &secret.PublicKey, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: raw}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// TestTLSPort: clients with and without a certificate, as tls-auth-clients says.
+func TestTLSPort(t *testing.T) {
+	cert, key := makeCertificate(t)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	data, err := os.ReadFile(cert)
+	if err != nil || !roots.AppendCertsFromPEM(data) {
+		t.Fatal("no certificate", err)
+	}
+	for _, c := range []struct {
+		auth          string
+		with, without bool
+	}{{"yes", true, false}, {"optional", true, true}, {"no", true, true}} {
+		cfg := config.Default()
+		cfg.TLSCert, cfg.TLSKey, cfg.TLSCACert, cfg.TLSAuthClients = cert, key, cert, c.auth
+		secure, err := tlsConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := start(t, testOptions{})
+		addr, err := s.listenOn("tcp", "127.0.0.1:0", resp.ListenOptions{TLS: secure})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ping := func(certs ...tls.Certificate) bool {
+			conn, err := tls.Dial("tcp", addr.String(), &tls.Config{RootCAs: roots, Certificates: certs})
+			if err != nil {
+				return false
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+			_, _ = conn.Write([]byte("PING\r\n"))
+			buf := make([]byte, 7)
+			n, _ := conn.Read(buf)
+			return string(buf[:n]) == "+PONG\r\n"
+		}
+		if got := ping(pair); got != c.with {
+			t.Errorf("%s, with a certificate: %v", c.auth, got)
+		}
+		if got := ping(); got != c.without {
+			t.Errorf("%s, without a certificate: %v", c.auth, got)
+		}
+	}
+}
+
+func TestTLSConfig(t *testing.T) {
+	cert, key := makeCertificate(t)
+	for want, change := range map[string]func(*config.Config){
+		"tls-port needs":                    func(c *config.Config) { c.TLSKey = "" },
+		"tls-cert-file /nope":               func(c *config.Config) { c.TLSCert = "/nope" },
+		"tls-auth-clients needs":            func(c *config.Config) { c.TLSCACert = "" },
+		"tls-ca-cert-file: open /nope":      func(c *config.Config) { c.TLSCACert = "/nope" },
+		"tls-ca-cert-file " + key:           func(c *config.Config) { c.TLSCACert = key },
+		`tls-protocols: "sslv3" is not one`: func(c *config.Config) { c.TLSProtocols = "TLSv1.2 SSLv3" },
+	} {
+		cfg := config.Default()
+		cfg.TLSCert, cfg.TLSKey, cfg.TLSCACert = cert, key, cert
+		change(cfg)
+		if _, err := tlsConfig(cfg); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	cfg := config.Default()
+	cfg.TLSCert, cfg.TLSKey, cfg.TLSAuthClients, cfg.TLSProtocols = cert, key, "no", "TLSv1.3 TLSv1.2"
+	if c, err := tlsConfig(cfg); err != nil || c.MinVersion != tls.VersionTLS12 || c.MaxVersion != tls.VersionTLS13 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
