@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
+
+	"github.com/kevydb/kevy/log/effect"
 )
 
 func TestHLLEstimates(t *testing.T) {
@@ -114,5 +117,19 @@ func BenchmarkHLLCount(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		h.Count()
+	}
+}
+
+func BenchmarkPFAddDense(b *testing.B) {
+	ks := New(1)
+	args := [][]byte{[]byte("k"), nil}
+	e := effect.Effect{Op: effect.PFAdd, Args: args}
+	b.ReportAllocs()
+	var text [20]byte
+	for i := 0; b.Loop(); i++ {
+		args[1] = strconv.AppendInt(text[:0], int64(i), 10)
+		if _, err := ks.Fold(&e); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
