@@ -106,68 +106,87 @@ func TestCollections(t *testing.T) {
 	}
 }
 
+// collectionRun is a keyspace with one type of values, its model, and open views with what they must show.
+type collectionRun struct {
+	t     *testing.T
+	c     *collection
+	rng   *rand.Rand
+	ks    *Keyspace
+	model map[string][]string
+	views []openView
+}
+
+type openView struct {
+	v    *View
+	want map[string]string
+}
+
 func testCollection(t *testing.T, c *collection, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 3))
-	ks := New(seed)
-	defer ks.Release()
-	model := map[string][]string{}
-	type open struct {
-		v    *View
-		want map[string]string
-	}
-	var views []open
+	r := &collectionRun{t: t, c: c, rng: rand.New(rand.NewPCG(seed, 3)), ks: New(seed), model: map[string][]string{}}
+	defer r.ks.Release()
 	for step := range 4000 {
-		key := fmt.Sprint("k", rng.IntN(4))
-		var e *effect.Effect
-		switch rng.IntN(60) {
-		case 0:
-			e = eff(effect.Del, key)
-			delete(model, key)
-		case 1:
-			e = eff(effect.PExpireAt, key, "5000")
-		case 2:
-			e = eff(effect.Persist, key)
-		default:
-			e = c.effect(rng, key)
-			if m := c.model(model[key], e); len(m) > 0 {
-				model[key] = m
-			} else {
-				delete(model, key)
-			}
-		}
-		mustFold(t, ks, e)
+		mustFold(t, r.ks, r.effect())
 		if step%80 == 0 {
-			want := snapshotOf(c, ks.a, &ks.ord)
-			for k, m := range model {
-				if want[k] != strings.Join(m, "\x00") {
-					t.Fatalf("step %d: key %s:\n got %.200q\nwant %.200q", step, k, want[k], strings.Join(m, "\x00"))
-				}
-			}
-			if len(want) != len(model) {
-				t.Fatalf("step %d: %d keys, want %d", step, len(want), len(model))
-			}
-			views = append(views, open{ks.View(), want})
-			if err := ks.Check(); err != nil {
-				t.Fatal(err)
-			}
-			rebuilt(t, ks)
+			r.compare(step)
 		}
-		if len(views) > 3 {
-			i := rng.IntN(len(views))
-			sameMaps(t, "view", snapshotOf(c, ks.a, &views[i].v.ord), views[i].want)
-			views[i].v.Close()
-			views = append(views[:i], views[i+1:]...)
+		if len(r.views) > 3 {
+			i := r.rng.IntN(len(r.views))
+			r.close(r.views[i])
+			r.views = append(r.views[:i], r.views[i+1:]...)
 		}
 	}
-	for _, o := range views {
-		sameMaps(t, "view", snapshotOf(c, ks.a, &o.v.ord), o.want)
-		o.v.Close()
+	for _, o := range r.views {
+		r.close(o)
 	}
-	for ks.Housekeep(1) {
+	for r.ks.Housekeep(1) {
 	}
-	if err := ks.Check(); err != nil {
+	if err := r.ks.Check(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// effect makes a random effect and applies it to the model.
+func (r *collectionRun) effect() *effect.Effect {
+	key := fmt.Sprint("k", r.rng.IntN(4))
+	switch r.rng.IntN(60) {
+	case 0:
+		delete(r.model, key)
+		return eff(effect.Del, key)
+	case 1:
+		return eff(effect.PExpireAt, key, "5000")
+	case 2:
+		return eff(effect.Persist, key)
+	}
+	e := r.c.effect(r.rng, key)
+	if m := r.c.model(r.model[key], e); len(m) > 0 {
+		r.model[key] = m
+	} else {
+		delete(r.model, key)
+	}
+	return e
+}
+
+// compare compares keyspace and model, opens a view and rebuilds.
+func (r *collectionRun) compare(step int) {
+	r.t.Helper()
+	got := snapshotOf(r.c, r.ks.a, &r.ks.ord)
+	want := map[string]string{}
+	for k, m := range r.model {
+		want[k] = strings.Join(m, "\x00")
+	}
+	sameMaps(r.t, fmt.Sprint("step ", step), got, want)
+	r.views = append(r.views, openView{r.ks.View(), got})
+	if err := r.ks.Check(); err != nil {
+		r.t.Fatal(err)
+	}
+	rebuilt(r.t, r.ks)
+}
+
+// close compares a view with what it showed when it was opened.
+func (r *collectionRun) close(o openView) {
+	r.t.Helper()
+	sameMaps(r.t, "view", snapshotOf(r.c, r.ks.a, &o.v.ord), o.want)
+	o.v.Close()
 }
 
 // rebuilt folds what Rebuild emits into another keyspace: the digest is the same, and no effect is large.

@@ -1,5 +1,7 @@
 package command
 
+// size: the rows of one group stay together
+
 // genericCommands are the rows of the group "generic". A table row says everything about its command, so
 // this file is as long as the facts are.
 var genericCommands = []*Command{

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"math/bits"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -41,7 +40,7 @@ type part struct {
 
 // begin registers a transaction over the shards in mask before its frames are appended, so that no
 // reader gets ahead of it, and returns its id. REQUIRES: the locks of all these shards are held
-// until finish or abort.
+// until finish.
 func (q *txns) begin(mask uint64) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,14 +71,6 @@ func (q *txns) finish(id uint64) {
 			sh.lastTxn = id
 		}
 	}
-}
-
-// abort forgets a transaction whose frames have not been appended.
-func (q *txns) abort(id uint64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.pending = slices.DeleteFunc(q.pending, func(t txn) bool { return t.id == id })
-	q.holdLocked()
 }
 
 // unfinished is the end of a part whose frames are still being appended. Whoever appends them holds
