@@ -57,6 +57,18 @@ func (r *clients) all() []*session {
 	return out
 }
 
+// buffers returns the bytes of all clients' buffers, as they were last published.
+func (r *clients) buffers() (n int64) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, s := range r.byID {
+		s.pub.mu.Lock()
+		n += int64(s.pub.queryUsed + s.pub.queryFree + s.pub.output + s.pub.multiBytes)
+		s.pub.mu.Unlock()
+	}
+	return n
+}
+
 // clientInfo is what CLIENT LIST shows of a session.
 type clientInfo struct {
 	id              uint64

@@ -55,12 +55,7 @@ func readMetric(name string) int64 {
 
 // check looks at the memory in use. It takes the shard locks for a moment.
 func (m *memory) check() {
-	var n int64
-	for _, s := range m.srv.clients.all() {
-		i := s.info()
-		n += int64(i.queryUsed + i.queryFree + i.output + i.multiBytes)
-	}
-	m.clients.Store(n)
+	m.clients.Store(m.srv.clients.buffers())
 	m.note(m.srv.eng.UsedBytes())
 	if m.limit.Load() > 0 && !m.hasRoom() {
 		m.wake()
