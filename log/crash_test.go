@@ -41,14 +41,18 @@ type model struct {
 }
 
 func newModel(t *testing.T, seed uint64, shards int) *model {
-	return &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), shards: shards, hist: make([][]item, shards), forks: make([]int, shards),
-		snap: make([]int, shards), gone: map[uint64]bool{}}
+	return &model{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), shards: shards, hist: make([][]item, shards), forks: make([]int, shards),
+		snap: make([]int, shards), gone: map[uint64]bool{},
+	}
 }
 
 func (m *model) options(fsys vfs.FS) Options {
 	rng := rand.New(rand.NewPCG(m.rng.Uint64(), 2))
-	return Options{FS: fsys, Dir: "a/data", Shards: m.shards, HashSeed: 1, SegmentBytes: 400 + int64(m.rng.IntN(4000)), Rand: rng.Uint64,
-		Window: 1 + int64(m.rng.IntN(3000))}
+	return Options{
+		FS: fsys, Dir: "a/data", Shards: m.shards, HashSeed: 1, SegmentBytes: 400 + int64(m.rng.IntN(4000)), Rand: rng.Uint64,
+		Window: 1 + int64(m.rng.IntN(3000)),
+	}
 }
 
 // group appends one group of up to four frames to each of the shards in mask.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
@@ -130,7 +131,7 @@ func decodeManifest(b []byte) (*manifest, error) {
 		return nil, corruptf("manifest of %d bytes", len(b))
 	}
 	doc, sum := b[:len(b)-trailer], b[len(b)-trailer:]
-	if !bytes.Equal(sum, signed(doc[:len(doc):len(doc)])[len(doc):]) {
+	if !bytes.Equal(sum, signed(slices.Clip(doc))[len(doc):]) {
 		return nil, corruptf("manifest: checksum")
 	}
 	var v struct{ Version int }

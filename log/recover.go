@@ -58,14 +58,18 @@ func (s *shardScan) list() error {
 		return err
 	}
 	if len(numbers) == 0 || numbers[0] != s.man.FirstLive {
-		return &CorruptError{File: path.Join(s.dir, segmentName(s.man.FirstLive)), Position: -1,
-			Err: corruptf("segment is missing")}
+		return &CorruptError{
+			File: path.Join(s.dir, segmentName(s.man.FirstLive)), Position: -1,
+			Err: corruptf("segment is missing"),
+		}
 	}
 	for i, n := range numbers {
 		name := path.Join(s.dir, segmentName(n))
 		if n != numbers[0]+uint64(i) {
-			return &CorruptError{File: path.Join(s.dir, segmentName(numbers[0]+uint64(i))), Position: -1,
-				Err: corruptf("segment is missing: there is one after it")}
+			return &CorruptError{
+				File: path.Join(s.dir, segmentName(numbers[0]+uint64(i))), Position: -1,
+				Err: corruptf("segment is missing: there is one after it"),
+			}
 		}
 		last := i == len(numbers)-1
 		seg, size, err := s.openHeader(name, n)
@@ -89,8 +93,10 @@ func (s *shardScan) list() error {
 		s.size = size
 	}
 	if g := s.newest().generation; g != s.generation() {
-		return &CorruptError{File: s.newest().path, Position: 0,
-			Err: corruptf("newest segment is of generation %d, the manifest's is %d", g, s.generation())}
+		return &CorruptError{
+			File: s.newest().path, Position: 0,
+			Err: corruptf("newest segment is of generation %d, the manifest's is %d", g, s.generation()),
+		}
 	}
 	return nil
 }
@@ -126,8 +132,10 @@ func (s *shardScan) openHeader(name string, number uint64) (*segment, int64, err
 		return nil, size, err
 	}
 	if h.number != number || h.shard != s.shard {
-		return nil, size, &CorruptError{File: name, Position: 0,
-			Err: corruptf("this is segment %d of shard %d", h.number, h.shard)}
+		return nil, size, &CorruptError{
+			File: name, Position: 0,
+			Err: corruptf("this is segment %d of shard %d", h.number, h.shard),
+		}
 	}
 	seg := &segment{segmentHeader: h, fs: s.fs, path: name}
 	seg.end.Store(size)
@@ -141,8 +149,10 @@ func checkNext(prev, next *segment) error {
 	switch {
 	case next.prev != prev.number:
 	case next.prevSize != end:
-		return &CorruptError{File: prev.path, Position: min(end, next.prevSize),
-			Err: corruptf("segment has %d bytes, segment %d says %d", end, next.number, next.prevSize)}
+		return &CorruptError{
+			File: prev.path, Position: min(end, next.prevSize),
+			Err: corruptf("segment has %d bytes, segment %d says %d", end, next.number, next.prevSize),
+		}
 	case next.parent != prev.generation || next.parentOff < prev.base:
 	default:
 		return nil
@@ -230,8 +240,10 @@ func (s *shardScan) checkMark() error {
 	if err == nil {
 		err = corruptf("the log ends too early")
 	}
-	return &CorruptError{File: s.newest().path, Position: s.end.pos, Cursor: Cursor{s.generation(), s.end.off},
-		Err: fmt.Errorf("frames up to %v were durable: %w", m, err)}
+	return &CorruptError{
+		File: s.newest().path, Position: s.end.pos, Cursor: Cursor{s.generation(), s.end.off},
+		Err: fmt.Errorf("frames up to %v were durable: %w", m, err),
+	}
 }
 
 // cut keeps the bytes after the end aside and truncates the newest segment, durably (step 5).

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -78,8 +79,8 @@ func (e *events) drain(now bool) {
 	for _, l := range e.loops {
 		l.post(task{kind: taskLoop, fn: func() {
 			l.draining = true
-			for i := len(l.conns) - 1; i >= 0; i-- {
-				if c := l.conns[i]; now {
+			for _, v := range slices.Backward(l.conns) {
+				if c := v; now {
 					l.close(c, ErrShutdown)
 				} else if c.state&touched == 0 {
 					l.settle(c)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -375,8 +376,8 @@ func (l *loop) sweep() {
 	if idle <= 0 {
 		return
 	}
-	for i := len(l.conns) - 1; i >= 0; i-- {
-		if c := l.conns[i]; l.now-c.active > idle && c.state&(parked|held|idleExempt) == 0 {
+	for _, v := range slices.Backward(l.conns) {
+		if c := v; l.now-c.active > idle && c.state&(parked|held|idleExempt) == 0 {
 			l.close(c, ErrIdle)
 		}
 	}

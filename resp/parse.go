@@ -1,5 +1,7 @@
 package resp
 
+import "errors"
+
 import "bytes"
 
 // Kinds of requests.
@@ -57,7 +59,7 @@ func (r *Reader) Next() ([][]byte, error) {
 		}
 		done, err := r.step()
 		if err != nil {
-			if err != ErrIncomplete {
+			if !errors.Is(err, ErrIncomplete) {
 				r.err = err
 			}
 			return nil, err

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"errors"
 	"io"
 	"runtime/debug"
 	"time"
@@ -96,7 +97,7 @@ func (t *turn) commands(c *Conn) (more bool) {
 	for range turnCommands {
 		args, err := c.rd.Next()
 		if err != nil {
-			if err != ErrIncomplete {
+			if !errors.Is(err, ErrIncomplete) {
 				t.refuse(c, err)
 			}
 			return false

@@ -68,8 +68,14 @@ func TestBitFields(t *testing.T) {
 
 func TestBitsRefuse(t *testing.T) {
 	ks := New(1)
-	for _, args := range [][]string{{"SET", "u1", "0", "1", "SET"}, {"GET", "u1", "0", "1"}, {"SET", "u64", "0", "1"}, {"SET", "i8", "-1", "1"},
-		{"SET", "i8", strconv.Itoa(MaxBits - 7), "1"}, {"SET", "i8", "0", "x"}} {
+	for _, args := range [][]string{
+		{"SET", "u1", "0", "1", "SET"},
+		{"GET", "u1", "0", "1"},
+		{"SET", "u64", "0", "1"},
+		{"SET", "i8", "-1", "1"},
+		{"SET", "i8", strconv.Itoa(MaxBits - 7), "1"},
+		{"SET", "i8", "0", "x"},
+	} {
 		e := effect.Effect{Op: effect.BitField, Args: [][]byte{[]byte("k")}}
 		for _, a := range args {
 			e.Args = append(e.Args, []byte(a))

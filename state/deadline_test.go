@@ -196,13 +196,23 @@ func TestEncoding(t *testing.T) {
 		want string
 		e    *effect.Effect
 	}{
-		{"int", eff(effect.Set, "k", "0")}, {"int", eff(effect.Set, "k", "-9223372036854775808")},
-		{"int", eff(effect.Set, "k", "9223372036854775807")}, {"embstr", eff(effect.Set, "k", "9223372036854775808")},
-		{"embstr", eff(effect.Set, "k", "-0")}, {"embstr", eff(effect.Set, "k", "")}, {"embstr", eff(effect.Set, "k", "01")},
-		{"embstr", eff(effect.Set, "k", long[:44])}, {"raw", eff(effect.Set, "k", long)},
-		{"int", eff(effect.Set, "k", "5")}, {"raw", eff(effect.Append, "k", "5")}, {"int", eff(effect.Set, "k", "5")},
-		{"raw", eff(effect.SetRange, "k", "0", "6")}, {"raw", eff(effect.PExpireAt, "k", "6")}, {"int", eff(effect.MSet, "k", "6")},
-		{"int", eff(effect.Append, "new", "6")}, {"raw", eff(effect.SetRange, "newer", "0", "6")},
+		{"int", eff(effect.Set, "k", "0")},
+		{"int", eff(effect.Set, "k", "-9223372036854775808")},
+		{"int", eff(effect.Set, "k", "9223372036854775807")},
+		{"embstr", eff(effect.Set, "k", "9223372036854775808")},
+		{"embstr", eff(effect.Set, "k", "-0")},
+		{"embstr", eff(effect.Set, "k", "")},
+		{"embstr", eff(effect.Set, "k", "01")},
+		{"embstr", eff(effect.Set, "k", long[:44])},
+		{"raw", eff(effect.Set, "k", long)},
+		{"int", eff(effect.Set, "k", "5")},
+		{"raw", eff(effect.Append, "k", "5")},
+		{"int", eff(effect.Set, "k", "5")},
+		{"raw", eff(effect.SetRange, "k", "0", "6")},
+		{"raw", eff(effect.PExpireAt, "k", "6")},
+		{"int", eff(effect.MSet, "k", "6")},
+		{"int", eff(effect.Append, "new", "6")},
+		{"raw", eff(effect.SetRange, "newer", "0", "6")},
 	} {
 		mustFold(t, ks, c.e)
 		e, _ := ks.Lookup(c.e.Args[0])

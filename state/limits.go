@@ -16,8 +16,10 @@ type Limits struct {
 
 // DefaultLimits are Redis's defaults.
 func DefaultLimits() Limits {
-	return Limits{HashEntries: 512, HashValue: 64, IntsetEntries: 512, SetEntries: 128, SetValue: 64,
-		ZSetEntries: 128, ZSetValue: 64, ListSize: -2, StreamEntries: 100, StreamBytes: 4096, SparseBytes: 3000}
+	return Limits{
+		HashEntries: 512, HashValue: 64, IntsetEntries: 512, SetEntries: 128, SetValue: 64,
+		ZSetEntries: 128, ZSetValue: 64, ListSize: -2, StreamEntries: 100, StreamBytes: 4096, SparseBytes: 3000,
+	}
 }
 
 // hintLarge in a record's hint byte says that the value has left its compact form. It stays until the

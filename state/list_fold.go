@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"math"
+	"slices"
 
 	"github.com/kevydb/kevy/internal/arena"
 	"github.com/kevydb/kevy/log/effect"
@@ -157,8 +158,8 @@ func (f *listFold) pushPacked(l *List, elements [][]byte, front bool) {
 	flat := append(f.ks.scratch[:0], 0, 0)
 	le.PutUint16(flat, uint16(l.n+len(elements)))
 	if front {
-		for i := len(elements) - 1; i >= 0; i-- {
-			flat = appendElement(flat, elements[i])
+		for _, element := range slices.Backward(elements) {
+			flat = appendElement(flat, element)
 		}
 		flat = append(flat, l.run...)
 	} else {

@@ -250,7 +250,8 @@ func TestFoldRefusals(t *testing.T) {
 	mustFold(t, ks, eff(effect.Set, "k", "v", "pxat", "77"))
 	_, before := ks.Digest(nil, 0)
 	for _, e := range []*effect.Effect{
-		{}, {Op: 200},
+		{},
+		{Op: 200},
 		eff(effect.Set, "k"), eff(effect.Set, "k", "w", "PXAT"), eff(effect.Set, "k", "w", "EX", "1"),
 		eff(effect.Set, "k", "w", "PXAT", "0"), eff(effect.Set, "k", "w", "PXAT", "-5"), eff(effect.Set, "k", "w", "PXAT", "01"),
 		eff(effect.Set, "k", "w", "PXAT", "9223372036854775808"), eff(effect.Set, "k", "w", "PXAT", ""),

@@ -191,8 +191,10 @@ func TestScanPositions(t *testing.T) {
 		}
 	}
 	last := uint64(0)
-	for _, n := range []int64{math.MinInt64, math.MinInt64 + 4096, -1<<exactBits - 1, -1 << exactBits, -1, 0, 1, 1<<exactBits - 1,
-		1 << exactBits, 1<<exactBits + 4096, math.MaxInt64} {
+	for _, n := range []int64{
+		math.MinInt64, math.MinInt64 + 4096, -1<<exactBits - 1, -1 << exactBits, -1, 0, 1, 1<<exactBits - 1,
+		1 << exactBits, 1<<exactBits + 4096, math.MaxInt64,
+	} {
 		p := scanPosition(n)
 		if p < last || p >= textScan || firstAt(p) > n || scanPosition(firstAt(p)) != p {
 			t.Errorf("%d: position %d, after %d; first %d", n, p, last, firstAt(p))
@@ -297,9 +299,14 @@ func TestSetEncoding(t *testing.T) {
 		members []string
 		want    string
 	}{
-		{ints[:512], "intset"}, {ints, "hashtable"}, {texts[:128], "listpack"}, {texts[:129], "hashtable"},
-		{append(ints[:20:20], "x"), "listpack"}, {append(ints[:200:200], "x"), "hashtable"},
-		{[]string{fmt.Sprintf("%065d", 1)}, "hashtable"}, {[]string{fmt.Sprintf("%064d", 1)}, "listpack"},
+		{ints[:512], "intset"},
+		{ints, "hashtable"},
+		{texts[:128], "listpack"},
+		{texts[:129], "hashtable"},
+		{append(ints[:20:20], "x"), "listpack"},
+		{append(ints[:200:200], "x"), "hashtable"},
+		{[]string{fmt.Sprintf("%065d", 1)}, "hashtable"},
+		{[]string{fmt.Sprintf("%064d", 1)}, "listpack"},
 	} {
 		key := fmt.Sprint("k", i)
 		setOf(t, ks, key, c.members...)

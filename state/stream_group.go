@@ -182,8 +182,10 @@ func nackID(a *arena.Arena, r arena.Ref) StreamID {
 
 func nackAt(a *arena.Arena, r arena.Ref) Nack {
 	w := a.Words(r, nackWords)
-	return Nack{ID: StreamID{w[nackMs], w[nackSeq]}, Time: int64(w[nackTime]), Count: int64(w[nackCount]),
-		Consumer: blockString(a, arena.Ref(w[nackName]))}
+	return Nack{
+		ID: StreamID{w[nackMs], w[nackSeq]}, Time: int64(w[nackTime]), Count: int64(w[nackCount]),
+		Consumer: blockString(a, arena.Ref(w[nackName])),
+	}
 }
 
 // compareID orders the pending entry r against id.

@@ -178,8 +178,10 @@ func (m *streamModel) applyGroup(e *effect.Effect) {
 	g := m.groups[name]
 	switch sub := string(a[0]); {
 	case sub == "CREATE" && g == nil:
-		m.groups[name] = &modelGroup{last: testID(a[3]), read: testInt(a[5]), consumers: map[string]bool{},
-			pending: map[StreamID]string{}}
+		m.groups[name] = &modelGroup{
+			last: testID(a[3]), read: testInt(a[5]), consumers: map[string]bool{},
+			pending: map[StreamID]string{},
+		}
 	case g == nil:
 	case sub == "SETID":
 		g.last, g.read = testID(a[3]), testInt(a[5])

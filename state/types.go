@@ -17,8 +17,10 @@ const (
 	// -- add new types here, at most 15 --
 )
 
-var typeNames = [...]string{TypeNone: "none", TypeString: "string", TypeList: "list", TypeSet: "set",
-	TypeZSet: "zset", TypeHash: "hash", TypeStream: "stream"}
+var typeNames = [...]string{
+	TypeNone: "none", TypeString: "string", TypeList: "list", TypeSet: "set",
+	TypeZSet: "zset", TypeHash: "hash", TypeStream: "stream",
+}
 
 // String returns Redis's name of the type.
 func (t Type) String() string {

@@ -260,8 +260,10 @@ func TestZSetFoldErrors(t *testing.T) {
 	ks := New(1)
 	defer ks.Release()
 	mustFold(t, ks, eff(effect.Set, "s", "x"))
-	for _, e := range []*effect.Effect{eff(effect.ZAdd, "z", "x", "m"), eff(effect.ZAdd, "z", "1", "m", "2"),
-		eff(effect.ZAdd, "z", "1", "a", "nan", "m"), eff(effect.ZAdd, "s", "1", "m"), eff(effect.ZRem, "s", "m")} {
+	for _, e := range []*effect.Effect{
+		eff(effect.ZAdd, "z", "x", "m"), eff(effect.ZAdd, "z", "1", "m", "2"),
+		eff(effect.ZAdd, "z", "1", "a", "nan", "m"), eff(effect.ZAdd, "s", "1", "m"), eff(effect.ZRem, "s", "m"),
+	} {
 		if _, err := ks.Fold(e); err == nil {
 			t.Errorf("%v folds", e)
 		}

@@ -125,7 +125,7 @@ func (u *User) set(op string, allChannels bool) error {
 		return u.setPassword(op)
 	case op[0] == '(' && op[len(op)-1] == ')':
 		s := newSelector(allChannels)
-		for _, w := range strings.Fields(op[1 : len(op)-1]) {
+		for w := range strings.FieldsSeq(op[1 : len(op)-1]) {
 			if err := s.set(w); err != nil {
 				return err
 			}

@@ -181,8 +181,7 @@ func (us *Users) Load(path string) (gone []*Account, err error) {
 
 // osReason is the system's word for an error.
 func osReason(err error) string {
-	var no syscall.Errno
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[syscall.Errno](err); ok {
 		text := no.Error()
 		return strings.ToUpper(text[:1]) + text[1:]
 	}

@@ -228,7 +228,7 @@ func (a *Arena) newSpan(c Class) uint32 {
 	p := a.page(id)
 	p.head, p.bump, p.used = 0, 0, 0
 	if id == 0 {
-		p.bump = (classSize[c]) >> unitShift // block 0 would be Ref 0
+		p.bump = classSize[c] >> unitShift // block 0 would be Ref 0
 		p.used = 1
 	}
 	a.stats.Spans += int64(n) << pageShift

@@ -101,7 +101,6 @@ func TestLoadStops(t *testing.T) {
 	if _, err := Ask(target.Addr, "SET", "key:000000000000", "text"); err != nil {
 		t.Fatal(err)
 	}
-	var re ReplyError
 	_, err := Load(context.Background(), target, LoadOptions{Op: "flush"})
 	if err == nil {
 		t.Error("an unknown op runs")
@@ -110,7 +109,7 @@ func TestLoadStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Load(context.Background(), target, LoadOptions{Op: Incr, Keys: 1, Count: 1})
-	if !errors.As(err, &re) {
+	if _, ok := errors.AsType[ReplyError](err); !ok {
 		t.Errorf("INCR of a text: %v", err)
 	}
 }

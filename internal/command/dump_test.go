@@ -24,8 +24,10 @@ func bulk(t *testing.T, reply string) string {
 // dumpMakers make a key of each type, small and large.
 var dumpMakers = map[string]func(r *rand.Rand, n int) [][]string{
 	"string": func(r *rand.Rand, n int) [][]string {
-		return [][]string{{"SET", "k", [...]string{"", "0", "-1", "127", "-128", "128", "32767", "-32769", "2147483647", "2147483648", "007", "-0",
-			strings.Repeat("ab", n*20), "x\x00\r\n\xff", strings.Repeat("z", 70000), strings.Repeat("abc", 3)}[r.IntN(16)]}}
+		return [][]string{{"SET", "k", [...]string{
+			"", "0", "-1", "127", "-128", "128", "32767", "-32769", "2147483647", "2147483648", "007", "-0",
+			strings.Repeat("ab", n*20), "x\x00\r\n\xff", strings.Repeat("z", 70000), strings.Repeat("abc", 3),
+		}[r.IntN(16)]}}
 	},
 	"list": func(r *rand.Rand, n int) [][]string { return [][]string{dumpItems(r, n, "RPUSH", "k")} },
 	"set":  func(r *rand.Rand, n int) [][]string { return [][]string{dumpItems(r, n, "SADD", "k")} },
@@ -91,8 +93,21 @@ func dumpItems(r *rand.Rand, n int, args ...string) []string {
 // readKey reads a whole key, with what the two servers have in common.
 func readKey(run func(...string) string, key string) string {
 	var out []string
-	for _, args := range [][]string{{"TYPE"}, {"GET"}, {"STRLEN"}, {"LRANGE", "0", "-1"}, {"SMEMBERS"}, {"SCARD"}, {"HGETALL"}, {"HLEN"},
-		{"ZRANGE", "0", "-1", "WITHSCORES"}, {"XRANGE", "-", "+"}, {"XPENDING", "g"}, {"XINFO GROUPS"}, {"OBJECT ENCODING"}} {
+	for _, args := range [][]string{
+		{"TYPE"},
+		{"GET"},
+		{"STRLEN"},
+		{"LRANGE", "0", "-1"},
+		{"SMEMBERS"},
+		{"SCARD"},
+		{"HGETALL"},
+		{"HLEN"},
+		{"ZRANGE", "0", "-1", "WITHSCORES"},
+		{"XRANGE", "-", "+"},
+		{"XPENDING", "g"},
+		{"XINFO GROUPS"},
+		{"OBJECT ENCODING"},
+	} {
 		words := append(append(strings.Fields(args[0]), key), args[1:]...)
 		reply, _, _ := strings.Cut(run(words...), " No such key '"+key)
 		out = append(out, sortReply(reply))

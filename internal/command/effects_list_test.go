@@ -81,11 +81,26 @@ func TestSecondsArg(t *testing.T) {
 		want int64
 		bad  string
 	}{
-		{"0", 0, ""}, {"-0.0", 0, ""}, {"1", 2000, ""}, {"1.5", 2500, ""}, {"0.0001", 1001, ""}, {"0.001", 1001, ""},
-		{"1e3", 1_001_000, ""}, {"0x10", 17_000, ""}, {"-1", 0, msgTimeoutNeg}, {"-0.0001", 0, ""}, {"-0.5", 0, msgTimeoutNeg},
-		{"x", 0, msgTimeoutFloat}, {"", 0, msgTimeoutFloat}, {" 1", 0, msgTimeoutFloat}, {"nan", 0, msgTimeoutFloat},
-		{"inf", 0, msgTimeoutRange}, {"-inf", 0, msgTimeoutNeg}, {"9223372036854776", 0, msgTimeoutRange},
-		{"9223372036854775.807", 0, msgTimeoutRange}, {"1e30", 0, msgTimeoutRange},
+		{"0", 0, ""},
+		{"-0.0", 0, ""},
+		{"1", 2000, ""},
+		{"1.5", 2500, ""},
+		{"0.0001", 1001, ""},
+		{"0.001", 1001, ""},
+		{"1e3", 1_001_000, ""},
+		{"0x10", 17_000, ""},
+		{"-1", 0, msgTimeoutNeg},
+		{"-0.0001", 0, ""},
+		{"-0.5", 0, msgTimeoutNeg},
+		{"x", 0, msgTimeoutFloat},
+		{"", 0, msgTimeoutFloat},
+		{" 1", 0, msgTimeoutFloat},
+		{"nan", 0, msgTimeoutFloat},
+		{"inf", 0, msgTimeoutRange},
+		{"-inf", 0, msgTimeoutNeg},
+		{"9223372036854776", 0, msgTimeoutRange},
+		{"9223372036854775.807", 0, msgTimeoutRange},
+		{"1e30", 0, msgTimeoutRange},
 	} {
 		got, bad := secondsArg([]byte(c.in), now)
 		if got != c.want || bad != c.bad {

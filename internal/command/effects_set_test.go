@@ -87,8 +87,10 @@ func TestSetReadsDoNotAllocate(t *testing.T) {
 			h.run("SADD", "i", fmt.Sprint(i))
 			h.run("SADD", "s", fmt.Sprint("m", i))
 		}
-		for _, request := range []string{"SISMEMBER i 2", "SISMEMBER s m2", "SADD i 2", "SADD s m2", "SREM i x", "SCARD s",
-			"SMISMEMBER s m1 m2", "SRANDMEMBER s", "SRANDMEMBER i", "SPOP s", "SPOP i", "SADD i 1000000", "SADD s z"} {
+		for _, request := range []string{
+			"SISMEMBER i 2", "SISMEMBER s m2", "SADD i 2", "SADD s m2", "SREM i x", "SCARD s",
+			"SMISMEMBER s m1 m2", "SRANDMEMBER s", "SRANDMEMBER i", "SPOP s", "SPOP i", "SADD i 1000000", "SADD s z",
+		} {
 			args := fields(request)
 			h.plan(args)
 			if n := testing.AllocsPerRun(100, func() { h.plan(args) }); n > 0 {

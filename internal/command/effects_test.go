@@ -96,7 +96,7 @@ var effectCases = []effectCase{
 func TestEffects(t *testing.T) {
 	for _, c := range effectCases {
 		h := newHarness(t, 1)
-		for _, line := range strings.Split(c.before, ";") {
+		for line := range strings.SplitSeq(c.before, ";") {
 			switch line {
 			case "":
 			case "tick": // the clock moves on
@@ -142,7 +142,7 @@ func TestEveryWriteRowIsTested(t *testing.T) {
 		if planned[name] == nil {
 			planned[name] = map[string]bool{}
 		}
-		for _, e := range strings.Split(c.want, "; ") {
+		for e := range strings.SplitSeq(c.want, "; ") {
 			if verb, _, _ := strings.Cut(e, " "); verb != "" && !strings.HasSuffix(e, "(expired)") {
 				planned[name][verb] = true
 			}
@@ -170,7 +170,7 @@ func TestDueKeysAreNotUsed(t *testing.T) {
 	const due = "SET k old PXAT 1700000000001;SET a 1 PXAT 1700000000001;SET b 2 PXAT 1700000000001"
 	for _, c := range effectCases {
 		dead, fresh := newHarness(t, 2), newHarness(t, 2)
-		for _, line := range strings.Split(due, ";") {
+		for line := range strings.SplitSeq(due, ";") {
 			dead.exec(fields(line))
 		}
 		dead.ctx.Now, fresh.ctx.Now = testNow+1, testNow+1
@@ -401,8 +401,10 @@ func TestHotPlannersDoNotAllocate(t *testing.T) {
 	for _, shards := range []int{1, 3} {
 		h := newHarness(t, shards)
 		h.run("SET", "k", "v", "EX", "100")
-		for _, request := range []string{"GET k", "SET k v", "SET k v EX 10", "DEL k", "EXPIRE k 10", "TTL k",
-			"INCR n", "EXISTS k", "APPEND k x", "MSET k 1 n 2 m 3", "MGET k n m", "GET missing"} {
+		for _, request := range []string{
+			"GET k", "SET k v", "SET k v EX 10", "DEL k", "EXPIRE k 10", "TTL k",
+			"INCR n", "EXISTS k", "APPEND k x", "MSET k 1 n 2 m 3", "MGET k n m", "GET missing",
+		} {
 			args := fields(request)
 			h.plan(args)
 			if n := testing.AllocsPerRun(100, func() { h.plan(args) }); n != 0 {

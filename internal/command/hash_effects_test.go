@@ -22,23 +22,37 @@ var hashEffects = []effectCase{
 	{"", "HDEL h x", "", ":0\r\n"},
 	{"HSET h a 1", "HDEL h a", "HDEL h a", ":1\r\n"},
 	{"", "HINCRBY h n 5", "HSET h n 5", ":5\r\n"},
-	{"HSET h n 5;HPEXPIREAT h 1700000009000 FIELDS 1 n", "HINCRBY h n -7",
-		"HSET h n -2; HPEXPIREAT h 1700000009000 FIELDS 1 n", ":-2\r\n"},
+	{
+		"HSET h n 5;HPEXPIREAT h 1700000009000 FIELDS 1 n", "HINCRBY h n -7",
+		"HSET h n -2; HPEXPIREAT h 1700000009000 FIELDS 1 n", ":-2\r\n",
+	},
 	{"HSET h n x", "HINCRBY h n 1", "", "-" + msgHashInteger + "\r\n"},
 	{"HSET h n 1.5", "HINCRBYFLOAT h n 1", "HSET h n 2.5", "$3\r\n2.5\r\n"},
-	{"HSET h n 1;HPEXPIREAT h 1700000009000 FIELDS 1 n", "HINCRBYFLOAT h n 0.5",
-		"HSET h n 1.5; HPEXPIREAT h 1700000009000 FIELDS 1 n", ""},
+	{
+		"HSET h n 1;HPEXPIREAT h 1700000009000 FIELDS 1 n", "HINCRBYFLOAT h n 0.5",
+		"HSET h n 1.5; HPEXPIREAT h 1700000009000 FIELDS 1 n", "",
+	},
 	{"HSET h n x", "HINCRBYFLOAT h n 1", "", "-" + msgHashFloat + "\r\n"},
-	{"HSET h a 1 b 2", "HEXPIRE h 10 FIELDS 3 a x a", "HPEXPIREAT h 1700000010000 FIELDS 1 a",
-		"*3\r\n:1\r\n:-2\r\n:1\r\n"},
-	{"HSET h a 1 b 2", "HPEXPIRE h 10 NX FIELDS 3 a b a", "HPEXPIREAT h 1700000000010 FIELDS 2 a b",
-		"*3\r\n:1\r\n:1\r\n:0\r\n"},
-	{"HSET h a 1 b 2;HEXPIRE h 10 FIELDS 1 a", "HEXPIRE h 20 XX FIELDS 2 a b", "HPEXPIREAT h 1700000020000 FIELDS 1 a",
-		"*2\r\n:1\r\n:0\r\n"},
-	{"HSET h a 1 b 2;HEXPIRE h 10 FIELDS 1 a", "HEXPIRE h 20 GT FIELDS 2 a b", "HPEXPIREAT h 1700000020000 FIELDS 1 a",
-		"*2\r\n:1\r\n:0\r\n"},
-	{"HSET h a 1 b 2;HEXPIRE h 10 FIELDS 1 a", "HEXPIRE h 20 LT FIELDS 2 a b", "HPEXPIREAT h 1700000020000 FIELDS 1 b",
-		"*2\r\n:0\r\n:1\r\n"},
+	{
+		"HSET h a 1 b 2", "HEXPIRE h 10 FIELDS 3 a x a", "HPEXPIREAT h 1700000010000 FIELDS 1 a",
+		"*3\r\n:1\r\n:-2\r\n:1\r\n",
+	},
+	{
+		"HSET h a 1 b 2", "HPEXPIRE h 10 NX FIELDS 3 a b a", "HPEXPIREAT h 1700000000010 FIELDS 2 a b",
+		"*3\r\n:1\r\n:1\r\n:0\r\n",
+	},
+	{
+		"HSET h a 1 b 2;HEXPIRE h 10 FIELDS 1 a", "HEXPIRE h 20 XX FIELDS 2 a b", "HPEXPIREAT h 1700000020000 FIELDS 1 a",
+		"*2\r\n:1\r\n:0\r\n",
+	},
+	{
+		"HSET h a 1 b 2;HEXPIRE h 10 FIELDS 1 a", "HEXPIRE h 20 GT FIELDS 2 a b", "HPEXPIREAT h 1700000020000 FIELDS 1 a",
+		"*2\r\n:1\r\n:0\r\n",
+	},
+	{
+		"HSET h a 1 b 2;HEXPIRE h 10 FIELDS 1 a", "HEXPIRE h 20 LT FIELDS 2 a b", "HPEXPIREAT h 1700000020000 FIELDS 1 b",
+		"*2\r\n:0\r\n:1\r\n",
+	},
 	{"HSET h a 1 b 2", "HEXPIREAT h 1800000000 FIELDS 1 b", "HPEXPIREAT h 1800000000000 FIELDS 1 b", "*1\r\n:1\r\n"},
 	{"HSET h a 1 b 2", "HEXPIREAT h 1 FIELDS 3 b b x", "HDEL h b", "*3\r\n:2\r\n:-2\r\n:-2\r\n"},
 	{"HSET h a 1 b 2", "HPEXPIREAT h 0 FIELDS 2 a b", "HDEL h a b", "*2\r\n:2\r\n:2\r\n"},
@@ -49,8 +63,10 @@ var hashEffects = []effectCase{
 	{"HSET h a 1", "HEXPIRE h 1 FIELDS 0 a", "", "-" + msgFieldsZero + "\r\n"},
 	{"HSET h a 1", "HEXPIRE h 1 FIELDS 2 a", "", "-" + msgNumFields + "\r\n"},
 	{"HSET h a 1", "HEXPIRE h 1 FIELD 1 a", "", "-" + msgNoFields + "\r\n"},
-	{"HSET h a 1 b 2;HEXPIRE h 10 FIELDS 1 a", "HPERSIST h FIELDS 4 a b c a", "HPERSIST h FIELDS 1 a",
-		"*4\r\n:1\r\n:-1\r\n:-2\r\n:-1\r\n"},
+	{
+		"HSET h a 1 b 2;HEXPIRE h 10 FIELDS 1 a", "HPERSIST h FIELDS 4 a b c a", "HPERSIST h FIELDS 1 a",
+		"*4\r\n:1\r\n:-1\r\n:-2\r\n:-1\r\n",
+	},
 	{"HSET h a 1", "HPERSIST h FIELDS 1 a", "", "*1\r\n:-1\r\n"},
 	{"HSET h a 1;HEXPIRE h 10 FIELDS 1 a", "HSET h a 2", "HSET h a 2", ":0\r\n"},
 	{"HSET h a 1 b 2", "HGETEX h FIELDS 2 a x", "", "*2\r\n$1\r\n1\r\n$-1\r\n"},
@@ -62,8 +78,10 @@ var hashEffects = []effectCase{
 	{"HSET h a 1", "HSETEX h FNX FIELDS 2 a 1 b 2", "", ":0\r\n"},
 	{"HSET h a 1", "HSETEX h FXX FIELDS 2 a 1 b 2", "", ":0\r\n"},
 	{"HSET h a 1", "HSETEX h fxx px 5 fields 1 a 2", "HSET h a 2; HPEXPIREAT h 1700000000005 FIELDS 1 a", ":1\r\n"},
-	{"HSET h a 1;HEXPIRE h 10 FIELDS 1 a", "HSETEX h KEEPTTL FIELDS 2 a 2 b 3",
-		"HSET h a 2 b 3; HPEXPIREAT h 1700000010000 FIELDS 1 a", ":1\r\n"},
+	{
+		"HSET h a 1;HEXPIRE h 10 FIELDS 1 a", "HSETEX h KEEPTTL FIELDS 2 a 2 b 3",
+		"HSET h a 2 b 3; HPEXPIREAT h 1700000010000 FIELDS 1 a", ":1\r\n",
+	},
 	{"HSET h a 1", "HSETEX h PXAT 5 FIELDS 2 a 2 b 3", "HDEL h a", ":1\r\n"},
 	{"HSET h a 1", "HSETEX h EX 1 PX 1 FIELDS 1 a 2", "", "-" + msgOneExpiry + "\r\n"},
 	{"HSET h a 1", "HSETEX h FNX FXX FIELDS 1 a 2", "", "-" + msgOneCondition + "\r\n"},
@@ -73,8 +91,10 @@ var hashEffects = []effectCase{
 	{"HSET h a 1 b 2", "HGETDEL h FIELDS 3 a a x", "HDEL h a", "*3\r\n$1\r\n1\r\n$-1\r\n$-1\r\n"},
 	{"", "HGETDEL h FIELDS 1 a", "", "*1\r\n$-1\r\n"},
 	{"HSET h a 1", "HGETDEL h FIELDS 0 a", "", "-" + msgFieldNumber + "\r\n"},
-	{"HSET a f 1 g 2;HPEXPIREAT a 1700000009000 FIELDS 1 g;EXPIRE a 5", "RENAME a b",
-		"HSET b f 1 g 2; HPEXPIREAT b 1700000009000 FIELDS 1 g; PEXPIREAT b 1700000005000; DEL a", "+OK\r\n"},
+	{
+		"HSET a f 1 g 2;HPEXPIREAT a 1700000009000 FIELDS 1 g;EXPIRE a 5", "RENAME a b",
+		"HSET b f 1 g 2; HPEXPIREAT b 1700000009000 FIELDS 1 g; PEXPIREAT b 1700000005000; DEL a", "+OK\r\n",
+	},
 	{"HSET a f 1;SET b v EX 5", "COPY a b REPLACE", "DEL b; HSET b f 1", ":1\r\n"},
 	{"HSET h a 1", "GETSET h x", "", "-" + msgWrongType + "\r\n"},
 	{"HSET h a 1", "SET h x GET", "", "-" + msgWrongType + "\r\n"},
@@ -182,8 +202,10 @@ func TestHotHashPlannersDoNotAllocate(t *testing.T) {
 		for i := range fields {
 			h.run("HSET", "h", fmt.Sprint("f", i), fmt.Sprint(i))
 		}
-		for _, request := range []string{"HGET h f1", "HSET h f1 v", "HSET h f1 v f2 w", "HMGET h f1 f2", "HDEL h f1", "HLEN h",
-			"HINCRBY h f2 1", "HEXISTS h f1", "HSETNX h f1 v", "HTTL h FIELDS 1 f1"} {
+		for _, request := range []string{
+			"HGET h f1", "HSET h f1 v", "HSET h f1 v f2 w", "HMGET h f1 f2", "HDEL h f1", "HLEN h",
+			"HINCRBY h f2 1", "HEXISTS h f1", "HSETNX h f1 v", "HTTL h FIELDS 1 f1",
+		} {
 			args := words(strings.Fields(request)...)
 			h.plan(args)
 			if n := testing.AllocsPerRun(100, func() { h.plan(args) }); n != 0 {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/state"
@@ -69,12 +70,10 @@ func planPFAdd(c *Ctx) {
 
 // addDense plans PFADD to dense registers, without a copy of them.
 func addDense(c *Ctx, h state.HLL) {
-	for _, element := range c.Args[2:] {
-		if h.Raises(element) {
-			c.Emit(effect.PFAdd, c.Args[1:]...)
-			c.W.Int(1)
-			return
-		}
+	if slices.ContainsFunc(c.Args[2:], h.Raises) {
+		c.Emit(effect.PFAdd, c.Args[1:]...)
+		c.W.Int(1)
+		return
 	}
 	c.W.Int(0)
 }

@@ -106,10 +106,21 @@ func TestKeyPositions(t *testing.T) {
 		request string
 		want    string
 	}{
-		{"GET a", "a"}, {"SET a 1 EX 10", "a"}, {"MSET a 1 b 2", "a b"}, {"MSET a 1 b", "a b"},
-		{"DEL a b c", "a b c"}, {"RENAME a b", "a b"}, {"COPY a b REPLACE", "a b"},
-		{"OBJECT ENCODING k", "k"}, {"OBJECT HELP", ""}, {"MEMORY USAGE k SAMPLES 1", "k"},
-		{"PING", ""}, {"KEYS *", ""}, {"LCS a b LEN", "a b"}, {"WATCH a b", "a b"}, {"CLIENT ID", ""},
+		{"GET a", "a"},
+		{"SET a 1 EX 10", "a"},
+		{"MSET a 1 b 2", "a b"},
+		{"MSET a 1 b", "a b"},
+		{"DEL a b c", "a b c"},
+		{"RENAME a b", "a b"},
+		{"COPY a b REPLACE", "a b"},
+		{"OBJECT ENCODING k", "k"},
+		{"OBJECT HELP", ""},
+		{"MEMORY USAGE k SAMPLES 1", "k"},
+		{"PING", ""},
+		{"KEYS *", ""},
+		{"LCS a b LEN", "a b"},
+		{"WATCH a b", "a b"},
+		{"CLIENT ID", ""},
 	} {
 		args := bytes.Fields([]byte(c.request))
 		row, bad := Resolve(args)

@@ -124,8 +124,10 @@ func TestOracleHyperLogLog(t *testing.T) {
 			args = append(args, []byte(fmt.Sprint("element:", n)))
 		}
 		other := words("PFADD", "k", fmt.Sprint(round), fmt.Sprint(round, " x"))
-		for _, a := range [][][]byte{args, other, words("GET", "h"), words("PFMERGE", "m", "k", "h"), words("GET", "m"), words("PFCOUNT", "m", "h"),
-			words("PFCOUNT", "m"), words("DEL", "m"), words("PFDEBUG", "ENCODING", "h")} {
+		for _, a := range [][][]byte{
+			args, other, words("GET", "h"), words("PFMERGE", "m", "k", "h"), words("GET", "m"), words("PFCOUNT", "m", "h"),
+			words("PFCOUNT", "m"), words("DEL", "m"), words("PFDEBUG", "ENCODING", "h"),
+		} {
 			if got, want := h.exec(a), o.run(t, a); got != want {
 				t.Fatalf("round %d: %.100q\n%s", round, a, firstDifference(got, want))
 			}

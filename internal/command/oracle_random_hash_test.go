@@ -122,9 +122,11 @@ func TestOracleFields(t *testing.T) {
 // TestOracleRandomFields compares random sequences of them; deadlines are far away or in the past.
 func TestOracleRandomFields(t *testing.T) {
 	o := startOracle74(t)
-	shapes := map[string]string{"HSET": "kfv", "HDEL": "kf", "HEXPIREAT": "kdwF", "HPEXPIREAT": "kdwF", "HPERSIST": "kF",
+	shapes := map[string]string{
+		"HSET": "kfv", "HDEL": "kf", "HEXPIREAT": "kdwF", "HPEXPIREAT": "kdwF", "HPERSIST": "kF",
 		"HEXPIRETIME": "kF", "HPEXPIRETIME": "kF", "HINCRBY": "kfi", "HGETALL": "k", "COPY": "kkr", "RENAME": "kk", "HLEN": "k",
-		"HSETNX": "kfv", "HMSET": "kfvfv"}
+		"HSETNX": "kfv", "HMSET": "kfvfv",
+	}
 	names := slices.Sorted(maps.Keys(shapes))
 	for seed := range 60 {
 		r := rand.New(rand.NewPCG(uint64(seed), 9))

@@ -11,8 +11,10 @@ import (
 
 var (
 	listKeys     = []string{"l", "m", "n", "o"}
-	listElements = []string{"", "a", "b", "c", "d", "0", "-1", "127", "128", "4096", "65536", "9223372036854775807", "007",
-		"x\x00y", strings.Repeat("y", 70), strings.Repeat("z", 300), strings.Repeat("w", 5000)}
+	listElements = []string{
+		"", "a", "b", "c", "d", "0", "-1", "127", "128", "4096", "65536", "9223372036854775807", "007",
+		"x\x00y", strings.Repeat("y", 70), strings.Repeat("z", 300), strings.Repeat("w", 5000),
+	}
 	listShapes = map[string][]string{
 		"lpush": {"ke", "keee", "kE", "kE"}, "rpush": {"ke", "keee", "kE", "kE"}, "lpushx": {"ke", "kee"}, "rpushx": {"kE"},
 		"lpop": {"k", "kn", "ki"}, "rpop": {"k", "kn", "ki"}, "llen": {"k"}, "lrange": {"k0_", "kii", "kii"}, "lindex": {"ki", "ki"},
@@ -28,8 +30,10 @@ var (
 func listRequest(r *rand.Rand, name string) [][]byte {
 	pick := func(pool []string) string { return pool[r.IntN(len(pool))] }
 	args := []string{name}
-	options := map[rune]string{'0': "0", '_': "-1", '1': "1", '2': "2", 'b': "BEFORE", 'a': "AFTER", 'R': "RANK", 'C': "COUNT",
-		'M': "MAXLEN", 'r': "REPLACE", 't': "1000000"}
+	options := map[rune]string{
+		'0': "0", '_': "-1", '1': "1", '2': "2", 'b': "BEFORE", 'a': "AFTER", 'R': "RANK", 'C': "COUNT",
+		'M': "MAXLEN", 'r': "REPLACE", 't': "1000000",
+	}
 	for _, letter := range pick(listShapes[name]) {
 		switch letter {
 		case 'k':

@@ -12,8 +12,10 @@ import (
 
 var (
 	setKeys    = []string{"s", "t", "u", "v", "w"}
-	setMembers = []string{"", "a", "b", "c", "-0", "01", "9223372036854775807", "9223372036854775808",
-		"-9223372036854775808", "70000", "-70000", "65535", "65536", "x\x00y", strings.Repeat("z", 80)}
+	setMembers = []string{
+		"", "a", "b", "c", "-0", "01", "9223372036854775807", "9223372036854775808",
+		"-9223372036854775808", "70000", "-70000", "65535", "65536", "x\x00y", strings.Repeat("z", 80),
+	}
 	setShapes = map[string][]string{
 		"sadd": {"km", "kmmm", "kI", "kI", "kM", "kT"}, "srem": {"km", "kmmm", "kM", "kI", "kT"}, "scard": {"k"},
 		"sismember": {"km"}, "smismember": {"kmmm"}, "smembers": {"k"}, "smove": {"kkm", "kkm"}, "spop": {"kp", "kz"},

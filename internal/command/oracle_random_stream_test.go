@@ -13,14 +13,18 @@ import (
 // streamShapes are request forms: k key, g group, c consumer, I an ID, N the ID of a new entry, e range end, n
 // count, f fields; other words stand for themselves.
 var streamShapes = map[string][]string{
-	"xadd": {"k N f", "k N f", "k N f", "k N f", "k N f", "k N f", "k MAXLEN n N f", "k MAXLEN ~ n N f", "k MINID I N f",
-		"k MINID ~ I N f", "k MAXLEN ~ n LIMIT n N f", "k NOMKSTREAM N f", "k I f"},
+	"xadd": {
+		"k N f", "k N f", "k N f", "k N f", "k N f", "k N f", "k MAXLEN n N f", "k MAXLEN ~ n N f", "k MINID I N f",
+		"k MINID ~ I N f", "k MAXLEN ~ n LIMIT n N f", "k NOMKSTREAM N f", "k I f",
+	},
 	"xlen": {"k"}, "xrange": {"k e e", "k e e COUNT n", "k - + COUNT n"}, "xrevrange": {"k e e", "k e e COUNT n", "k + -"},
 	"xdel": {"k I", "k I I I", "k I I I I I I"}, "xtrim": {"k MAXLEN n", "k MINID I", "k MAXLEN ~ n", "k MINID ~ I LIMIT n"},
 	"xread": {"STREAMS k I", "COUNT n STREAMS k I", "COUNT 2 STREAMS k k I I", "STREAMS k $", "BLOCK 1 STREAMS k $"},
-	"xreadgroup": {"GROUP g c COUNT n STREAMS k >", "GROUP g c COUNT 2 STREAMS k >", "GROUP g c COUNT 5 STREAMS k 0",
+	"xreadgroup": {
+		"GROUP g c COUNT n STREAMS k >", "GROUP g c COUNT 2 STREAMS k >", "GROUP g c COUNT 5 STREAMS k 0",
 		"GROUP g c COUNT 5 STREAMS k I", "GROUP g c COUNT 3 NOACK STREAMS k >", "GROUP g c COUNT 1 STREAMS k k > >",
-		"GROUP g c STREAMS k >"},
+		"GROUP g c STREAMS k >",
+	},
 	"xack":       {"k g I", "k g I I I I", "k g I I I I I I I I I"},
 	"xclaim":     {"k g c 0 I I I", "k g c 1000000 I I I I", "k g c 0 I I JUSTID", "k g c 0 I I FORCE", "k g c 0 I I I IDLE 5000000", "k g c 0 I RETRYCOUNT n", "k g c 0 I LASTID I", "k g c 0 I I TIME 1000 JUSTID FORCE"},
 	"xautoclaim": {"k g c 0 I COUNT 2", "k g c 1000000 0 COUNT 5", "k g c 0 I COUNT 3 JUSTID", "k g c 1000000 I"},

@@ -12,15 +12,21 @@ import (
 // pools are what random requests are made of: few keys, and values at the edges.
 var (
 	poolKeys   = []string{"a", "b", "c", "d", "e", "f", "user:1", "user:2"}
-	poolValues = []string{"", "0", "1", "-1", "10", "9223372036854775807", "-9223372036854775808", "abc",
-		"1.5", "3e2", "0.1", " 1", "007", "hello world", "x\x00y", strings.Repeat("z", 50)}
-	poolInts = []string{"0", "1", "-1", "2", "-2", "5", "100", "9223372036854775807",
-		"-9223372036854775808", "x", "", "1.5", "9223372036854775808"}
+	poolValues = []string{
+		"", "0", "1", "-1", "10", "9223372036854775807", "-9223372036854775808", "abc",
+		"1.5", "3e2", "0.1", " 1", "007", "hello world", "x\x00y", strings.Repeat("z", 50),
+	}
+	poolInts = []string{
+		"0", "1", "-1", "2", "-2", "5", "100", "9223372036854775807",
+		"-9223372036854775808", "x", "", "1.5", "9223372036854775808",
+	}
 	poolTimes = []string{"1000000", "5000000", "0", "-1", "x", "9223372036854775", "99999999999999"}
 	poolDates = append([]string{"1", "100"}, poolTimes...)
 	poolWhen  = []string{"NX", "XX", "nx", "foo"}
-	poolWords = []string{"NX", "XX", "GT", "LT", "GET", "KEEPTTL", "PERSIST", "REPLACE", "LEN", "IDX",
-		"WITHMATCHLEN", "nx", "foo"}
+	poolWords = []string{
+		"NX", "XX", "GT", "LT", "GET", "KEEPTTL", "PERSIST", "REPLACE", "LEN", "IDX",
+		"WITHMATCHLEN", "nx", "foo",
+	}
 )
 
 // shapes are request forms: k key, v value, i integer, t time, d date, w option word, n NX or XX

@@ -67,7 +67,7 @@ func startServer(t *testing.T, path string) *oracle {
 	}
 	t.Cleanup(func() { o.conn.Close() })
 	o.r = bufio.NewReader(o.conn)
-	for _, line := range strings.Split(o.run(t, words("INFO", "server")), "\r\n") {
+	for line := range strings.SplitSeq(o.run(t, words("INFO", "server")), "\r\n") {
 		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
 			o.version = v
 		}

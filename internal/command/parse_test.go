@@ -15,8 +15,10 @@ func TestParseInt(t *testing.T) {
 			t.Errorf("parseInt(%s) = %d, %v", s, got, ok)
 		}
 	}
-	for _, s := range []string{"", "-", "+1", "01", "-0", "-01", " 1", "1 ", "1x", "x", "1.0", "9223372036854775808",
-		"-9223372036854775809", "99999999999999999999", "18446744073709551617", "00", "--1", "\x00"} {
+	for _, s := range []string{
+		"", "-", "+1", "01", "-0", "-01", " 1", "1 ", "1x", "x", "1.0", "9223372036854775808",
+		"-9223372036854775809", "99999999999999999999", "18446744073709551617", "00", "--1", "\x00",
+	} {
 		if n, ok := parseInt([]byte(s)); ok {
 			t.Errorf("parseInt(%q) = %d", s, n)
 		}
@@ -97,8 +99,10 @@ func TestParseScan(t *testing.T) {
 	}{
 		{"0", scanOptions{count: 10}, ""},
 		{"281474976710661 count 5", scanOptions{cursor: 1<<48 | 5, count: 5}, ""},
-		{"1 MATCH a* TYPE string", scanOptions{cursor: 1, count: 10, pattern: []byte("a*"), typed: true,
-			typeName: []byte("string")}, ""},
+		{"1 MATCH a* TYPE string", scanOptions{
+			cursor: 1, count: 10, pattern: []byte("a*"), typed: true,
+			typeName: []byte("string"),
+		}, ""},
 		{"1 MATCH a* MATCH *", scanOptions{cursor: 1, count: 10}, ""},
 		{"x", scanOptions{}, msgCursor},
 		{"x COUNT 0", scanOptions{}, msgCursor},
@@ -115,8 +119,10 @@ func TestParseScan(t *testing.T) {
 }
 
 func TestParseCursor(t *testing.T) {
-	for s, want := range map[string]uint64{"": 0, "0": 0, "+7": 7, "007": 7, "-1": math.MaxUint64,
-		"18446744073709551615": math.MaxUint64} {
+	for s, want := range map[string]uint64{
+		"": 0, "0": 0, "+7": 7, "007": 7, "-1": math.MaxUint64,
+		"18446744073709551615": math.MaxUint64,
+	} {
 		if got, ok := parseCursor([]byte(s)); !ok || got != want {
 			t.Errorf("parseCursor(%q) = %d, %v", s, got, ok)
 		}

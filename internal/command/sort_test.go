@@ -44,7 +44,7 @@ var sortEffectCases = []effectCase{
 func TestSortEffects(t *testing.T) {
 	for _, c := range sortEffectCases {
 		h := newHarness(t, 1)
-		for _, line := range strings.Split(c.before, ";") {
+		for line := range strings.SplitSeq(c.before, ";") {
 			if line != "" {
 				h.exec(fields(line))
 			}

@@ -155,8 +155,10 @@ type claimRun struct {
 
 func newClaimRun(c *Ctx, s state.Stream, g state.Group, last state.StreamID, justID bool) claimRun {
 	key, group, consumer := c.Args[1], c.Args[2], c.Args[3]
-	return claimRun{c: c, s: s, g: g, key: key, group: group, consumer: consumer, justID: justID,
-		claims: newClaims(c, key, group, consumer, last)}
+	return claimRun{
+		c: c, s: s, g: g, key: key, group: group, consumer: consumer, justID: justID,
+		claims: newClaims(c, key, group, consumer, last),
+	}
 }
 
 // claim gives an entry that is there to the consumer and replies it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/vfs"
@@ -115,8 +116,8 @@ func (r *restorer) plan() error {
 	if err != nil {
 		return err
 	}
-	for i := len(ids) - 1; i >= 0; i-- {
-		set, err := snapshot.ReadSet(r.o.FS, r.o.From, ids[i])
+	for _, id := range slices.Backward(ids) {
+		set, err := snapshot.ReadSet(r.o.FS, r.o.From, id)
 		if err != nil || len(set.Shards) != n {
 			continue // an unreadable set is no base; an older one or the log may be
 		}

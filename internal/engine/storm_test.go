@@ -35,26 +35,44 @@ func storms() []storm {
 	return []storm{
 		{"INCR", 7, func(k string, _, _ int) string { return "INCR " + k }, func(k string) string { return "GET " + k }, one},
 		{"APPEND", 5, func(k string, _, _ int) string { return "APPEND " + k + " x" }, func(k string) string { return "STRLEN " + k }, one},
-		{"RPUSH", 4, func(k string, w, n int) string { return fmt.Sprintf("RPUSH %s element:%d:%d", k, w, n) },
-			func(k string) string { return "LLEN " + k }, one},
-		{"ZINCRBY", 2, func(k string, _, n int) string { return fmt.Sprintf("ZINCRBY %s 1 m", k) },
-			func(k string) string { return "ZSCORE " + k + " m" }, one},
-		{"ZINCRBY of many", 2, func(k string, w, n int) string { return fmt.Sprintf("ZINCRBY %s 1 m%d-%d", k, w, n) },
-			func(k string) string { return "ZCOUNT " + k + " 1 1" }, one},
-		{"HINCRBY", 2, func(k string, _, n int) string { return fmt.Sprintf("HINCRBY %s f 1", k) },
-			func(k string) string { return "HGET " + k + " f" }, one},
-		{"HINCRBY of many", 2, func(k string, w, n int) string { return fmt.Sprintf("HINCRBY %s field:%d:%d 1", k, w, n) },
-			func(k string) string { return "HLEN " + k }, one},
-		{"XADD", 3, func(k string, w, n int) string { return fmt.Sprintf("XADD %s * w %d", k, w) },
-			func(k string) string { return "XLEN " + k }, one},
-		{"SADD", 3, func(k string, w, n int) string { return fmt.Sprintf("SADD %s %d s%d-%d", k, w*1_000_000+n, w, n) },
-			func(k string) string { return "SCARD " + k }, func(n int) int64 { return 2 * one(n) }},
-		{"BITFIELD", 2, func(k string, _, _ int) string { return "BITFIELD " + k + " INCRBY u32 #0 1" },
-			func(k string) string { return "BITFIELD " + k + " GET u32 #0" }, one},
-		{"LMOVE", 3, func(k string, w, n int) string {
-			return fmt.Sprintf("MULTI ; LPUSH %s e ; LMOVE %s all LEFT RIGHT", k, k)
+		{
+			"RPUSH", 4, func(k string, w, n int) string { return fmt.Sprintf("RPUSH %s element:%d:%d", k, w, n) },
+			func(k string) string { return "LLEN " + k }, one,
 		},
-			func(string) string { return "LLEN all" }, func(n int) int64 { return 3 * one(n) }},
+		{
+			"ZINCRBY", 2, func(k string, _, n int) string { return fmt.Sprintf("ZINCRBY %s 1 m", k) },
+			func(k string) string { return "ZSCORE " + k + " m" }, one,
+		},
+		{
+			"ZINCRBY of many", 2, func(k string, w, n int) string { return fmt.Sprintf("ZINCRBY %s 1 m%d-%d", k, w, n) },
+			func(k string) string { return "ZCOUNT " + k + " 1 1" }, one,
+		},
+		{
+			"HINCRBY", 2, func(k string, _, n int) string { return fmt.Sprintf("HINCRBY %s f 1", k) },
+			func(k string) string { return "HGET " + k + " f" }, one,
+		},
+		{
+			"HINCRBY of many", 2, func(k string, w, n int) string { return fmt.Sprintf("HINCRBY %s field:%d:%d 1", k, w, n) },
+			func(k string) string { return "HLEN " + k }, one,
+		},
+		{
+			"XADD", 3, func(k string, w, n int) string { return fmt.Sprintf("XADD %s * w %d", k, w) },
+			func(k string) string { return "XLEN " + k }, one,
+		},
+		{
+			"SADD", 3, func(k string, w, n int) string { return fmt.Sprintf("SADD %s %d s%d-%d", k, w*1_000_000+n, w, n) },
+			func(k string) string { return "SCARD " + k }, func(n int) int64 { return 2 * one(n) },
+		},
+		{
+			"BITFIELD", 2, func(k string, _, _ int) string { return "BITFIELD " + k + " INCRBY u32 #0 1" },
+			func(k string) string { return "BITFIELD " + k + " GET u32 #0" }, one,
+		},
+		{
+			"LMOVE", 3, func(k string, w, n int) string {
+				return fmt.Sprintf("MULTI ; LPUSH %s e ; LMOVE %s all LEFT RIGHT", k, k)
+			},
+			func(string) string { return "LLEN all" }, func(n int) int64 { return 3 * one(n) },
+		},
 		{"EVAL", 2, func(k string, _, n int) string {
 			return fmt.Sprintf(`EVAL 'redis.call("HINCRBY", KEYS[1], "a", 1) redis.call("HINCRBY", KEYS[1], "a", ARGV[1]) return 1' 1 %s %d`, k, n%2)
 		}, func(k string) string { return "HGET " + k + " a" }, func(n int) int64 { return one(n + n/2) }},

@@ -51,7 +51,7 @@ func (b *bed) group(lines ...string) {
 	b.l.Begin(1_800_000_000_000, log.ByClient, 0, 0)
 	for _, line := range lines {
 		var argv [][]byte
-		for _, w := range strings.Fields(line) {
+		for w := range strings.FieldsSeq(line) {
 			argv = append(argv, []byte(w))
 		}
 		e, err := effect.FromArgv(argv)
@@ -68,7 +68,7 @@ func (b *bed) group(lines ...string) {
 func (b *bed) read(line string) string {
 	b.t.Helper()
 	args := [][]byte{[]byte("FEED.READ")}
-	for _, w := range strings.Fields(strings.ReplaceAll(line, "GEN", fmt.Sprint(b.gen))) {
+	for w := range strings.FieldsSeq(strings.ReplaceAll(line, "GEN", fmt.Sprint(b.gen))) {
 		if w == `""` {
 			w = ""
 		}
@@ -213,8 +213,7 @@ func TestBlock(t *testing.T) {
 		t.Error("BLOCK 30 did not wait")
 	}
 	got := make(chan string, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := t.Context()
 	args := [][]byte{nil, []byte("0"), fmt.Append(nil, b.gen), []byte("0"), []byte("PREFIX"), []byte("user:"), []byte("BLOCK"), []byte("0")}
 	go func() {
 		var w resp.Writer

@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc64"
+	"slices"
 )
 
 // Versions of the format, as written and the newest that is read.
@@ -129,7 +130,7 @@ func Append(dst []byte, v *Value) []byte {
 }
 
 // Seal returns the payload of a type and a value that are written already.
-func Seal(body []byte) []byte { return appendFooter(body[:len(body):len(body)], 0, versionPlain) }
+func Seal(body []byte) []byte { return appendFooter(slices.Clip(body), 0, versionPlain) }
 
 func appendFooter(dst []byte, start int, version uint16) []byte {
 	dst = binary.LittleEndian.AppendUint16(dst, version)

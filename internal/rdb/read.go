@@ -3,6 +3,7 @@ package rdb
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -266,8 +267,8 @@ func (r *reader) intset(b []byte) (items [][]byte) {
 
 // signedLE reads a little-endian number of up to 8 bytes.
 func signedLE(b []byte) (n int64) {
-	for i := len(b) - 1; i >= 0; i-- {
-		n = n<<8 | int64(b[i])
+	for _, v := range slices.Backward(b) {
+		n = n<<8 | int64(v)
 	}
 	shift := 64 - 8*len(b)
 	return n << shift >> shift

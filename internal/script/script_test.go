@@ -106,7 +106,7 @@ func TestKill(t *testing.T) {
 			for s.rt.Busy(time.Millisecond) == "" {
 				time.Sleep(time.Millisecond)
 			}
-			var w = s.w
+			w := s.w
 			w.Buf = nil
 			s.rt.Kill(&w, false)
 			if got := string(w.Buf); !strings.HasPrefix(got, "-BUSY") {

@@ -144,7 +144,8 @@ func TestScriptErrorsAreCounted(t *testing.T) {
 	c.eval(`redis.pcall("set","s","x") return redis.call("incr","s")`)
 	c.eval(`return {err="OWN error"}`)
 	for _, x := range [][3]string{
-		{"errorstats", "errorstat_OWN", "count=1"}, {"errorstats", "errorstat_ERR", "count=3"},
+		{"errorstats", "errorstat_OWN", "count=1"},
+		{"errorstats", "errorstat_ERR", "count=3"},
 		{"stats", "total_error_replies", "4"},
 	} {
 		if got := c.field(x[0], x[1]); got != x[2] {

@@ -57,11 +57,18 @@ var base = setting{logEverySec, 64, million}
 func quickCells() []cell {
 	u := bench.Uniform
 	return []cell{
-		{base, bench.Get, u, 1, 50}, {base, bench.Set, u, 1, 50},
-		{base, bench.Get, u, 16, 50}, {base, bench.Set, u, 16, 50},
-		{base, bench.Incr, u, 16, 50}, {base, bench.MSet, u, 16, 50}, {base, bench.Mix, u, 16, 50},
-		{base, bench.Get, bench.Zipfian, 16, 50}, {base, bench.Set, u, 100, 50},
-		{base, bench.Set, u, 1, 1}, {base, bench.Get, u, 16, 500}, {base, bench.Set, u, 16, 500},
+		{base, bench.Get, u, 1, 50},
+		{base, bench.Set, u, 1, 50},
+		{base, bench.Get, u, 16, 50},
+		{base, bench.Set, u, 16, 50},
+		{base, bench.Incr, u, 16, 50},
+		{base, bench.MSet, u, 16, 50},
+		{base, bench.Mix, u, 16, 50},
+		{base, bench.Get, bench.Zipfian, 16, 50},
+		{base, bench.Set, u, 100, 50},
+		{base, bench.Set, u, 1, 1},
+		{base, bench.Get, u, 16, 500},
+		{base, bench.Set, u, 16, 500},
 		{setting{logAlways, 64, million}, bench.Set, u, 1, 50},
 		{setting{logAlways, 64, million}, bench.Set, u, 16, 50},
 	}

@@ -15,7 +15,7 @@ func payload(v rdb.Value) string {
 }
 
 func texts(words string) (all [][]byte) {
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		all = append(all, []byte(w))
 	}
 	return all
@@ -37,11 +37,19 @@ var (
 
 var dumpExamples = map[string][][]string{
 	"restore": {
-		{"RESTORE a 0 " + dumpedString}, {"RESTORE a 900 " + dumpedString}, {"SET a 1 EX 9", "RESTORE a 0 " + dumpedString + " REPLACE"},
-		{"SET a 1", "RESTORE a 0 " + dumpedList}, {"SET a 1 EX 9", "RESTORE a 0 " + dumpedList + " REPLACE"},
-		{"SET a 1", "RESTORE a 5 " + dumpedList + " REPLACE ABSTTL"}, {"RESTORE a 5 " + dumpedList + " ABSTTL"},
-		{"RESTORE a 900 " + dumpedHash}, {"RESTORE a 900 " + dumpedHash, "tick 600", "RESTORE b 0 " + dumpedHash}, {"RESTORE a 900 " + dumpedZSet},
-		{"RESTORE a 900 " + dumpedStream + " IDLETIME 5"}, {"SET a 1 PX 5", "tick 10", "RESTORE a 0 " + dumpedStream}, {"RESTORE a 0 x"},
+		{"RESTORE a 0 " + dumpedString},
+		{"RESTORE a 900 " + dumpedString},
+		{"SET a 1 EX 9", "RESTORE a 0 " + dumpedString + " REPLACE"},
+		{"SET a 1", "RESTORE a 0 " + dumpedList},
+		{"SET a 1 EX 9", "RESTORE a 0 " + dumpedList + " REPLACE"},
+		{"SET a 1", "RESTORE a 5 " + dumpedList + " REPLACE ABSTTL"},
+		{"RESTORE a 5 " + dumpedList + " ABSTTL"},
+		{"RESTORE a 900 " + dumpedHash},
+		{"RESTORE a 900 " + dumpedHash, "tick 600", "RESTORE b 0 " + dumpedHash},
+		{"RESTORE a 900 " + dumpedZSet},
+		{"RESTORE a 900 " + dumpedStream + " IDLETIME 5"},
+		{"SET a 1 PX 5", "tick 10", "RESTORE a 0 " + dumpedStream},
+		{"RESTORE a 0 x"},
 		{"MULTI ; RESTORE a 0 " + dumpedZSet + " ; ZADD a 5 x ; RESTORE a 0 " + dumpedHash + " REPLACE"},
 	},
 	"restore-asking": {{"RESTORE-ASKING a 900 " + dumpedList}},

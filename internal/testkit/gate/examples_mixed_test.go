@@ -14,18 +14,30 @@ const (
 
 func init() {
 	maps.Copy(examples, map[string][][]string{
-		"eval": {{several}, {`EVAL 'return redis.call("GET", KEYS[1])' 1 a`}, {several, several}, {"MULTI ; " + several + " ; INCR n"},
+		"eval": {
+			{several},
+			{`EVAL 'return redis.call("GET", KEYS[1])' 1 a`},
+			{several, several},
+			{"MULTI ; " + several + " ; INCR n"},
 			{`EVAL 'redis.call("SET", KEYS[1], 1) error("late")' 1 a`},
 			{`EVAL 'redis.call("SET", KEYS[1], 1) redis.call("FLUSHALL") redis.call("SET", KEYS[2], 2)' 2 a b`},
-			{`SET a 1 PX 5`, "tick 10", `EVAL 'return redis.call("INCR", KEYS[1])' 1 a`}},
+			{`SET a 1 PX 5`, "tick 10", `EVAL 'return redis.call("INCR", KEYS[1])' 1 a`},
+		},
 		"evalsha": {{`EVAL 'return redis.call("INCR", KEYS[1])' 1 a`, "EVALSHA f793247de6e1e3c553cd42d39c812df499e679e4 1 a"}},
 		"fcall":   {{"FUNCTION LOAD " + library, "FCALL put 2 a b 7"}, {"FCALL put 2 a b 7"}},
-		"function|load": {{"FUNCTION LOAD " + library}, {"FUNCTION LOAD " + library, "FUNCTION LOAD " + library},
-			{"FUNCTION LOAD " + library, "FUNCTION LOAD REPLACE " + library2}, {"MULTI ; SET a 1 ; FUNCTION LOAD " + library + " ; FCALL put 2 a b 7"}},
+		"function|load": {
+			{"FUNCTION LOAD " + library},
+			{"FUNCTION LOAD " + library, "FUNCTION LOAD " + library},
+			{"FUNCTION LOAD " + library, "FUNCTION LOAD REPLACE " + library2},
+			{"MULTI ; SET a 1 ; FUNCTION LOAD " + library + " ; FCALL put 2 a b 7"},
+		},
 		"function|delete": {{"FUNCTION LOAD " + library, "FUNCTION DELETE lib"}, {"FUNCTION DELETE lib"}},
 		"function|flush":  {{"FUNCTION LOAD " + library, "SET a 1", "FUNCTION FLUSH"}, {"FUNCTION LOAD " + library, "FLUSHALL"}},
-		"function|restore": {{"FUNCTION RESTORE junk"}, {"FUNCTION LOAD " + library, "dump FUNCTION DUMP", "FUNCTION FLUSH", "FUNCTION RESTORE $dump"},
-			{"FUNCTION LOAD " + library, "dump FUNCTION DUMP", "FUNCTION LOAD REPLACE " + library2, "FUNCTION RESTORE $dump REPLACE"}},
+		"function|restore": {
+			{"FUNCTION RESTORE junk"},
+			{"FUNCTION LOAD " + library, "dump FUNCTION DUMP", "FUNCTION FLUSH", "FUNCTION RESTORE $dump"},
+			{"FUNCTION LOAD " + library, "dump FUNCTION DUMP", "FUNCTION LOAD REPLACE " + library2, "FUNCTION RESTORE $dump REPLACE"},
+		},
 	})
 	sequences = append(sequences, mixed...)
 	for _, kind := range kinds {
@@ -48,8 +60,10 @@ var kinds = []struct {
 	{"list", "RPUSH K 1 2 x", []string{"LSET a 5000 new", "LPUSH a z", "LINSERT a BEFORE e7000 y", "LREM a 1 e9000", "LPOP a 300", "LTRIM a 10 9000", "RPOPLPUSH a a"}},
 	{"set", "SADD K 1 2 x", []string{"SADD a new 1", "SREM a 0 7 21 e1 e2", "SPOP a 100", "SMOVE a b e4", "SDIFFSTORE c a b"}},
 	{"zset", "ZADD K 1 x 2.5 y", []string{"ZADD a 7 m1 -1 new", "ZREM a m2 m9999", "ZINCRBY a 3 m4", "ZPOPMIN a 100", "ZREMRANGEBYRANK a 5 500", "ZRANGESTORE b a 10 3000"}},
-	{"stream", "XADD K 1-1 f v", []string{"XGROUP CREATE a g 0", "XREADGROUP GROUP g c COUNT 600 STREAMS a >", "XACK a g 1-1 5-1", "XDEL a 7-1 8-1",
-		"XTRIM a MINID 500", "XCLAIM a g d 0 550-1"}},
+	{"stream", "XADD K 1-1 f v", []string{
+		"XGROUP CREATE a g 0", "XREADGROUP GROUP g c COUNT 600 STREAMS a >", "XACK a g 1-1 5-1", "XDEL a 7-1 8-1",
+		"XTRIM a MINID 500", "XCLAIM a g d 0 550-1",
+	}},
 }
 
 // moved renames and copies a value with and without a deadline, onto nothing and onto others.
@@ -91,17 +105,25 @@ func large(kind string, change ...string) []string {
 
 // mixed are sequences over many types: groups over several shards, expiry of keys and fields, scripts.
 var mixed = [][]string{
-	{"MULTI ; SET a 1 ; HSET b f 1 ; RPUSH c 1 2 ; SADD d 1 x ; ZADD e 1 m ; XADD f 1-1 k v ; SETBIT g 9 1 ; PFADD h x",
-		"MULTI ; INCR a ; HDEL b f ; LPOP c ; SREM d 1 x ; ZINCRBY e 2 m ; XADD f 2-1 k v ; BITOP NOT g g ; PFMERGE i h", "DEL a c e"},
+	{
+		"MULTI ; SET a 1 ; HSET b f 1 ; RPUSH c 1 2 ; SADD d 1 x ; ZADD e 1 m ; XADD f 1-1 k v ; SETBIT g 9 1 ; PFADD h x",
+		"MULTI ; INCR a ; HDEL b f ; LPOP c ; SREM d 1 x ; ZINCRBY e 2 m ; XADD f 2-1 k v ; BITOP NOT g g ; PFMERGE i h", "DEL a c e",
+	},
 	{"SET a 1", "DEL a", "HSET a f 1", "SET a 2", "DEL a", "RPUSH a 1", "SADD b 1", "RENAME b a", "ZADD c 1 x", "COPY c a REPLACE", "XADD d 1-1 f v", "RENAME d a"},
 	{"HSET a f 1 g 2", "HPEXPIREAT a now+5 FIELDS 1 f", "PEXPIRE a 20", "tick 10", "MULTI ; HLEN a ; SADD b 1 ; RENAME a c", "tick 20", "EXISTS c", "HSET c f 1"},
 	{several, "SET a 1", "MULTI ; " + several + " ; LPUSH z 1", "save", several, "tick 800", "GET a", "FUNCTION LOAD " + library, "FCALL put 2 q r 7"},
 	{"FUNCTION LOAD " + library, "save", "FCALL put 2 a b 7", "FUNCTION LOAD REPLACE " + library2, "FCALL put 2 c d 7", "FLUSHALL", "FCALL put 2 c d 8", "FUNCTION FLUSH"},
-	{"SADD s 3 1 2", "SET w1 5", "SET w2 4", "SET w3 9", "SORT s BY w* GET # GET w* STORE l", "ZADD z 1 a", "ZUNIONSTORE z 2 z s", "SUNIONSTORE s s", "RPOPLPUSH l l",
-		"GEOADD g 13.361389 38.115556 p 15.087269 37.502669 q", "GEOSEARCHSTORE h g FROMLONLAT 15 37 BYRADIUS 200 km", "RENAME g h"},
-	{"SET a v PX 5", "RPUSH b 1", "PEXPIRE b 5", "ZADD c 1 x", "PEXPIRE c 5", "XADD d 1-1 f v", "PEXPIRE d 5", "tick 10", "MULTI ; RPUSH b 2 ; ZADD c 2 y ; XADD d 1-1 f w ; APPEND a z",
-		"SUNIONSTORE a e", "SMOVE a b x"},
-	{"XADD s 1-1 f v", "XGROUP CREATE s g 0", "XGROUP CREATECONSUMER s g c", "XREADGROUP GROUP g c STREAMS s >", "RENAME s t", "COPY t u", "save", "XACK t g 1-1",
-		"XDEL t 1-1", "XAUTOCLAIM u g d 0 0", "XSETID t 9-9", "XADD t * f v", "COPY t u REPLACE"},
+	{
+		"SADD s 3 1 2", "SET w1 5", "SET w2 4", "SET w3 9", "SORT s BY w* GET # GET w* STORE l", "ZADD z 1 a", "ZUNIONSTORE z 2 z s", "SUNIONSTORE s s", "RPOPLPUSH l l",
+		"GEOADD g 13.361389 38.115556 p 15.087269 37.502669 q", "GEOSEARCHSTORE h g FROMLONLAT 15 37 BYRADIUS 200 km", "RENAME g h",
+	},
+	{
+		"SET a v PX 5", "RPUSH b 1", "PEXPIRE b 5", "ZADD c 1 x", "PEXPIRE c 5", "XADD d 1-1 f v", "PEXPIRE d 5", "tick 10", "MULTI ; RPUSH b 2 ; ZADD c 2 y ; XADD d 1-1 f w ; APPEND a z",
+		"SUNIONSTORE a e", "SMOVE a b x",
+	},
+	{
+		"XADD s 1-1 f v", "XGROUP CREATE s g 0", "XGROUP CREATECONSUMER s g c", "XREADGROUP GROUP g c STREAMS s >", "RENAME s t", "COPY t u", "save", "XACK t g 1-1",
+		"XDEL t 1-1", "XAUTOCLAIM u g d 0 0", "XSETID t 9-9", "XADD t * f v", "COPY t u REPLACE",
+	},
 	{"fill hash h 400", "fill set s 400", "fill zset z 400", "fill list l 400", "MULTI ; HDEL h f1 ; SREM s 0 ; ZREM z m1 ; LPOP l ; FLUSHALL ; HSET h f 1 ; SADD s 1", "RPUSH l 1"},
 }

@@ -4,8 +4,15 @@ package gate
 // script is one command; "now+N" is the clock plus N ms. The gate fails when a write command is missing.
 var examples = map[string][][]string{
 	"set": {
-		{"SET a 1"}, {"SET a 1", "SET a 2 EX 100"}, {"SET a 1 PX 5", "SET a 2 KEEPTTL"}, {"SET a 1 EX 9", "SET a 2"},
-		{"SET a 1 NX", "SET a 2 NX"}, {"SET a 1 XX"}, {"SET a 1 PXAT now+500 GET"}, {"SET a 1 PXAT 5"}, {`SET a ""`},
+		{"SET a 1"},
+		{"SET a 1", "SET a 2 EX 100"},
+		{"SET a 1 PX 5", "SET a 2 KEEPTTL"},
+		{"SET a 1 EX 9", "SET a 2"},
+		{"SET a 1 NX", "SET a 2 NX"},
+		{"SET a 1 XX"},
+		{"SET a 1 PXAT now+500 GET"},
+		{"SET a 1 PXAT 5"},
+		{`SET a ""`},
 	},
 	"setnx":       {{"SETNX a 1"}, {"SET a 1", "SETNX a 2"}},
 	"setex":       {{"SETEX a 100 v"}},

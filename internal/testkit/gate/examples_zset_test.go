@@ -6,9 +6,13 @@ func init() { maps.Copy(examples, zsetExamples) }
 
 var zsetExamples = map[string][][]string{
 	"zadd": {
-		{"ZADD a 1 x 2.5 y"}, {"ZADD a 1 x", "ZADD a GT CH 5 x 0 y"}, {"ZADD a 1 x", "ZADD a XX INCR 2 x"},
-		{"ZADD a 1 x", "EXPIRE a 100", "ZADD a inf y -0 z"}, {"ZADD a 1 x", "PEXPIRE a 5", "tick 10", "ZADD a 2 y"},
-		{"SET a 1", "ZADD a 1 x"}, {"ZADD a 1 x", "ZADD a NX 2 x 3 y 4 y"},
+		{"ZADD a 1 x 2.5 y"},
+		{"ZADD a 1 x", "ZADD a GT CH 5 x 0 y"},
+		{"ZADD a 1 x", "ZADD a XX INCR 2 x"},
+		{"ZADD a 1 x", "EXPIRE a 100", "ZADD a inf y -0 z"},
+		{"ZADD a 1 x", "PEXPIRE a 5", "tick 10", "ZADD a 2 y"},
+		{"SET a 1", "ZADD a 1 x"},
+		{"ZADD a 1 x", "ZADD a NX 2 x 3 y 4 y"},
 	},
 	"zincrby":           {{"ZINCRBY a 1.5 x"}, {"ZADD a 1 x", "ZINCRBY a -0.1 x"}, {"ZADD a inf x", "ZINCRBY a -inf x"}},
 	"zrem":              {{"ZADD a 1 x 2 y", "ZREM a x x z"}, {"ZADD a 1 x", "ZREM a x"}, {"ZREM a x"}},

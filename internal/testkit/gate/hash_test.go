@@ -26,10 +26,16 @@ var manyFields = func() string {
 }()
 
 var hashExamples = map[string][][]string{
-	"hset": {{"HSET a f 1 g 2"}, {"HSET a f 1", "HSET a f 2 f 3"}, {manyFields, "HSET a field:7 x new y"},
-		{"HSET a f 1", "HPEXPIREAT a now+50 FIELDS 1 f", "HSET a f 2"}, {"SET a x", "HSET a f 1"},
-		{"HSET a f 1", "EXPIRE a 9", "HSET a g 2"}, {"HSET a f 1", "PEXPIRE a 5", "tick 10", "HSET a g 2"},
-		{"HSET a f 1 g 2", "HPEXPIREAT a now+5 FIELDS 1 f", "tick 10", "HSET a h 3"}},
+	"hset": {
+		{"HSET a f 1 g 2"},
+		{"HSET a f 1", "HSET a f 2 f 3"},
+		{manyFields, "HSET a field:7 x new y"},
+		{"HSET a f 1", "HPEXPIREAT a now+50 FIELDS 1 f", "HSET a f 2"},
+		{"SET a x", "HSET a f 1"},
+		{"HSET a f 1", "EXPIRE a 9", "HSET a g 2"},
+		{"HSET a f 1", "PEXPIRE a 5", "tick 10", "HSET a g 2"},
+		{"HSET a f 1 g 2", "HPEXPIREAT a now+5 FIELDS 1 f", "tick 10", "HSET a h 3"},
+	},
 	"hmset":        {{"HMSET a f 1 g 2"}},
 	"hsetnx":       {{"HSETNX a f 1"}, {"HSET a f 1", "HSETNX a f 2"}},
 	"hdel":         {{"HSET a f 1 g 2", "HDEL a f x f"}, {"HSET a f 1", "HDEL a f"}, {manyFields, "HDEL a field:1 field:299"}, {"HDEL a f"}},
@@ -39,12 +45,23 @@ var hashExamples = map[string][][]string{
 	"hpexpire":     {{manyFields, "HPEXPIRE a 100 FIELDS 2 field:1 field:2"}, {manyFields, "HPEXPIRE a 5 FIELDS 1 field:1", "tick 10", "HPEXPIRE a 5 FIELDS 1 field:1"}},
 	"hexpireat":    {{"HSET a f 1", "HEXPIREAT a 99999999999 FIELDS 1 f"}, {"HSET a f 1", "HEXPIREAT a 9999999999 NX FIELDS 1 f"}},
 	"hpexpireat":   {{"HSET a f 1 g 2", "HPEXPIREAT a now+7 FIELDS 1 f"}, {"HSET a f 1", "HPEXPIREAT a now+0 FIELDS 1 f"}},
-	"hpersist": {{"HSET a f 1 g 2", "HPEXPIREAT a now+70 FIELDS 1 f", "HPERSIST a FIELDS 2 f g"},
-		{manyFields, "HPEXPIREAT a now+70 FIELDS 2 field:3 field:4", "HPERSIST a FIELDS 1 field:3"}},
-	"hgetex": {{"HSET a f 1 g 2", "HGETEX a EX 10 FIELDS 2 f x"}, {"HSET a f 1", "HGETEX a PXAT 5 FIELDS 1 f"},
-		{"HSET a f 1", "HEXPIRE a 9 FIELDS 1 f", "HGETEX a PERSIST FIELDS 1 f"}, {"HSET a f 1", "HGETEX a FIELDS 1 f"}},
-	"hsetex": {{"HSETEX a EX 10 FIELDS 2 f 1 g 2"}, {"HSETEX a FIELDS 1 f 1"}, {"HSET a f 1", "HSETEX a FNX FIELDS 1 f 2"},
-		{"HSET a f 1", "HEXPIRE a 9 FIELDS 1 f", "HSETEX a KEEPTTL FIELDS 2 f 2 g 3"}, {"HSET a f 1 g 2", "HSETEX a PXAT 5 FIELDS 1 f 2"}},
+	"hpersist": {
+		{"HSET a f 1 g 2", "HPEXPIREAT a now+70 FIELDS 1 f", "HPERSIST a FIELDS 2 f g"},
+		{manyFields, "HPEXPIREAT a now+70 FIELDS 2 field:3 field:4", "HPERSIST a FIELDS 1 field:3"},
+	},
+	"hgetex": {
+		{"HSET a f 1 g 2", "HGETEX a EX 10 FIELDS 2 f x"},
+		{"HSET a f 1", "HGETEX a PXAT 5 FIELDS 1 f"},
+		{"HSET a f 1", "HEXPIRE a 9 FIELDS 1 f", "HGETEX a PERSIST FIELDS 1 f"},
+		{"HSET a f 1", "HGETEX a FIELDS 1 f"},
+	},
+	"hsetex": {
+		{"HSETEX a EX 10 FIELDS 2 f 1 g 2"},
+		{"HSETEX a FIELDS 1 f 1"},
+		{"HSET a f 1", "HSETEX a FNX FIELDS 1 f 2"},
+		{"HSET a f 1", "HEXPIRE a 9 FIELDS 1 f", "HSETEX a KEEPTTL FIELDS 2 f 2 g 3"},
+		{"HSET a f 1 g 2", "HSETEX a PXAT 5 FIELDS 1 f 2"},
+	},
 	"hgetdel": {{"HSET a f 1 g 2", "HGETDEL a FIELDS 2 f x"}, {"HSET a f 1", "HGETDEL a FIELDS 1 f"}, {"HGETDEL a FIELDS 1 f"}},
 }
 

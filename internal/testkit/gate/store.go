@@ -93,7 +93,7 @@ func (s *Store) Try(line string) (string, error) {
 	s.ctx.W = &s.w
 	if rest, ok := strings.CutPrefix(line, "MULTI ; "); ok {
 		var queue []engine.Queued
-		for _, l := range strings.Split(rest, " ; ") {
+		for l := range strings.SplitSeq(rest, " ; ") {
 			args, cmd := s.parse(l)
 			queue = append(queue, engine.Queued{Cmd: cmd, Args: args})
 		}

@@ -23,8 +23,17 @@ var typeCommands = []command{
 		name: "MULTI/EXEC over types",
 		request: func(p string, n int) [][]string {
 			i := strconv.Itoa(n)
-			return [][]string{{"MULTI"}, {"HSET", p + "g0", i, i}, {"LPUSH", p + "g1", i}, {"SADD", p + "g2", i}, {"ZADD", p + "g3", i, i},
-				{"XADD", p + "g4", "*", "n", i}, {"PFADD", p + "hll", i}, {"SETBIT", p + "bits", i, "1"}, {"EXEC"}}
+			return [][]string{
+				{"MULTI"},
+				{"HSET", p + "g0", i, i},
+				{"LPUSH", p + "g1", i},
+				{"SADD", p + "g2", i},
+				{"ZADD", p + "g3", i, i},
+				{"XADD", p + "g4", "*", "n", i},
+				{"PFADD", p + "hll", i},
+				{"SETBIT", p + "bits", i, "1"},
+				{"EXEC"},
+			}
 		},
 		check: func(get func(string) (string, bool), p string) (int, error) {
 			return alike(get, p, "g0", "g1", "g2", "g3", "g4")
@@ -54,8 +63,10 @@ var typeCommands = []command{
 }
 
 // typeKeys are the keys of typeCommands.
-var typeKeys = []string{"hash", "fields", "list", "set", "members", "zset", "stream", "script", "g0", "g1", "g2", "g3", "g4", "hll", "bits",
-	"e0", "e1", "e2", "from", "to"}
+var typeKeys = []string{
+	"hash", "fields", "list", "set", "members", "zset", "stream", "script", "g0", "g1", "g2", "g3", "g4", "hll", "bits",
+	"e0", "e1", "e2", "from", "to",
+}
 
 func init() { batchCommands = append(batchCommands, typeCommands...) }
 

@@ -105,11 +105,12 @@ func scanAll(c *wire.Conn, cmd Command) (wire.Reply, error) {
 			size = 2
 		}
 		for item := range slices.Chunk(r.Elems[1].Elems, size) {
-			text := item[0].Text()
+			var text strings.Builder
+			text.WriteString(item[0].Text())
 			for _, value := range item[1:] {
-				text += "\x00" + value.Text()
+				text.WriteString("\x00" + value.Text())
 			}
-			seen[text] = true
+			seen[text.String()] = true
 		}
 		args[at] = r.Elems[0].Text()
 		if args[at] == "0" {

@@ -35,9 +35,11 @@ func queue(t *testing.T) (asynq.RedisClientOpt, *asynq.Client, *asynq.Inspector)
 // start runs a server until the test ends.
 func start(t *testing.T, opt asynq.RedisClientOpt, h asynq.HandlerFunc) {
 	t.Helper()
-	s := asynq.NewServer(opt, asynq.Config{Concurrency: 4, LogLevel: asynq.ErrorLevel, ShutdownTimeout: time.Second,
+	s := asynq.NewServer(opt, asynq.Config{
+		Concurrency: 4, LogLevel: asynq.ErrorLevel, ShutdownTimeout: time.Second,
 		TaskCheckInterval: 100 * time.Millisecond, DelayedTaskCheckInterval: 200 * time.Millisecond,
-		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 100 * time.Millisecond }})
+		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 100 * time.Millisecond },
+	})
 	if err := s.Start(h); err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,10 @@ func TestPubSub(t *testing.T) {
 
 func TestPool(t *testing.T) {
 	c := conn(t)
-	pool := &redis.Pool{MaxActive: 8, MaxIdle: 8, Wait: true, Dial: func() (redis.Conn, error) { return redis.Dial("tcp", os.Getenv("KEVY_ADDR")) },
-		TestOnBorrow: func(c redis.Conn, _ time.Time) error { _, err := c.Do("PING"); return err }}
+	pool := &redis.Pool{
+		MaxActive: 8, MaxIdle: 8, Wait: true, Dial: func() (redis.Conn, error) { return redis.Dial("tcp", os.Getenv("KEVY_ADDR")) },
+		TestOnBorrow: func(c redis.Conn, _ time.Time) error { _, err := c.Do("PING"); return err },
+	}
 	defer func() { _ = pool.Close() }()
 	errs := make(chan error, 100)
 	for range cap(errs) {

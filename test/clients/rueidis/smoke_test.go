@@ -166,8 +166,10 @@ func TestPipelineAndTransaction(t *testing.T) {
 func TestPubSub(t *testing.T) {
 	c := client(t, nil)
 	got := make(chan string, 10)
-	for _, cmd := range []rueidis.Completed{c.B().Subscribe().Channel("news").Build(), c.B().Psubscribe().Pattern("new*").Build(),
-		c.B().Ssubscribe().Channel("shard").Build()} {
+	for _, cmd := range []rueidis.Completed{
+		c.B().Subscribe().Channel("news").Build(), c.B().Psubscribe().Pattern("new*").Build(),
+		c.B().Ssubscribe().Channel("shard").Build(),
+	} {
 		go func() {
 			_ = c.Receive(t.Context(), cmd, func(m rueidis.PubSubMessage) { got <- m.Channel + " " + m.Pattern + " " + m.Message })
 		}()
