@@ -92,7 +92,6 @@ type call struct {
 	ctx    *command.Ctx
 	w      resp.Writer
 	ticket engine.Ticket
-	args   [][]byte
 }
 
 // run executes one command and hands its reply, valid until read returns.

@@ -3,7 +3,6 @@ package log
 import (
 	"bytes"
 	"io"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -14,12 +13,7 @@ import (
 
 func benchDir(b *testing.B, policy Policy) *Dir {
 	b.Helper()
-	dir, err := os.MkdirTemp("", "kevylog")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = os.RemoveAll(dir) })
-	d, _ := mustOpen(b, Options{FS: vfs.OS(), Dir: dir + "/data", Policy: policy})
+	d, _ := mustOpen(b, Options{FS: vfs.OS(), Dir: b.TempDir() + "/data", Policy: policy})
 	return d
 }
 

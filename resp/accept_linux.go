@@ -171,7 +171,7 @@ func (l *loop) acceptOne(a *acceptor) bool {
 		return false
 	}
 	if !l.srv.admit() {
-		sysWrite(fd, []byte(tooMany))
+		_, _ = sysWrite(fd, []byte(tooMany)) // the connection is closed in any case
 		unix.Close(fd)
 		return true
 	}

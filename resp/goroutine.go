@@ -71,7 +71,7 @@ func (b *routines) serveFrom(nc net.Conn, l *listener) {
 	if !b.srv.admit() {
 		nc.SetWriteDeadline(time.Now().Add(time.Second))
 		if l.opt.TLS == nil {
-			io.WriteString(nc, tooMany)
+			_, _ = io.WriteString(nc, tooMany) // the connection is closed in any case
 		}
 		nc.Close()
 		return
@@ -276,7 +276,7 @@ func hangUp(nc net.Conn, linger bool) {
 	half, ok := nc.(interface{ CloseWrite() error })
 	if linger && ok && half.CloseWrite() == nil {
 		nc.SetReadDeadline(time.Now().Add(lingerTime))
-		io.CopyN(io.Discard, nc, lingerBytes)
+		_, _ = io.CopyN(io.Discard, nc, lingerBytes) // however it ends, it is closed
 	}
 }
 

@@ -383,11 +383,11 @@ func drainHash(ks *Keyspace, w []uint64) (more bool) {
 	return more
 }
 
-// dueFields returns the names of at most max fields of a hash whose deadline is not after nowMS, by deadline.
-func dueFields(v value, nowMS int64, max int) (names [][]byte) {
+// dueFields returns the names of at most limit fields of a hash whose deadline is not after nowMS, by deadline.
+func dueFields(v value, nowMS int64, limit int) (names [][]byte) {
 	h := hashValue(v)
 	h.eachDue(func(f *Field) bool {
-		if f.Deadline > nowMS || len(names) == max {
+		if f.Deadline > nowMS || len(names) == limit {
 			return false
 		}
 		names = append(names, f.Name)
@@ -396,8 +396,8 @@ func dueFields(v value, nowMS int64, max int) (names [][]byte) {
 	return names
 }
 
-// Due returns the names of at most max fields whose deadline is not after nowMS, by deadline.
-func (h *Fields) Due(nowMS int64, max int) [][]byte { return dueFields(h.v, nowMS, max) }
+// Due returns the names of at most limit fields whose deadline is not after nowMS, by deadline.
+func (h *Fields) Due(nowMS int64, limit int) [][]byte { return dueFields(h.v, nowMS, limit) }
 
 // FieldDeadline returns the earliest deadline of a field if the value is a hash that has one.
 func (e Entry) FieldDeadline() (ms int64, ok bool) {

@@ -89,8 +89,8 @@ func modelHash(m map[string]string, e *effect.Effect) {
 }
 
 // fieldNames returns what DueFields gives.
-func fieldNames(ks *Keyspace, now int64, max int) (out []string) {
-	ks.DueFields(now, max, func(key []byte, names [][]byte) {
+func fieldNames(ks *Keyspace, now int64, limit int) (out []string) {
+	ks.DueFields(now, limit, func(key []byte, names [][]byte) {
 		for _, name := range names {
 			out = append(out, string(key)+"."+string(name))
 		}

@@ -95,10 +95,10 @@ func (ks *Keyspace) NextDeadline() (ms int64, ok bool) {
 	return ms, ms != NoDeadline
 }
 
-// Due calls f with at most max keys whose deadline is not after nowMS, in deadline order. f must not
+// Due calls f with at most limit keys whose deadline is not after nowMS, in deadline order. f must not
 // fold.
-func (ks *Keyspace) Due(nowMS int64, max int, f func(key []byte)) {
-	if ks.dl.next == NoDeadline || ks.dl.next > nowMS || max <= 0 {
+func (ks *Keyspace) Due(nowMS int64, limit int, f func(key []byte)) {
+	if ks.dl.next == NoDeadline || ks.dl.next > nowMS || limit <= 0 {
 		return
 	}
 	ks.dl.ascend(func(d due) bool {
@@ -106,24 +106,24 @@ func (ks *Keyspace) Due(nowMS int64, max int, f func(key []byte)) {
 			return false
 		}
 		f(keyOf(ks.a, d.ref))
-		max--
-		return max > 0
+		limit--
+		return limit > 0
 	})
 }
 
-// DueFields calls f with at most max fields of hashes whose deadline is not after nowMS, those of one hash at
+// DueFields calls f with at most limit fields of hashes whose deadline is not after nowMS, those of one hash at
 // once, hashes in the order of their earliest deadlines. f must not fold.
-func (ks *Keyspace) DueFields(nowMS int64, max int, f func(key []byte, names [][]byte)) {
+func (ks *Keyspace) DueFields(nowMS int64, limit int, f func(key []byte, names [][]byte)) {
 	if ks.fields.next == NoDeadline || ks.fields.next > nowMS {
 		return
 	}
 	ks.fields.ascend(func(d due) bool {
-		if d.ms > nowMS || max <= 0 {
+		if d.ms > nowMS || limit <= 0 {
 			return false
 		}
-		names := dueFields(valueAt(ks.a, d.ref), nowMS, max)
+		names := dueFields(valueAt(ks.a, d.ref), nowMS, limit)
 		f(keyOf(ks.a, d.ref), names)
-		max -= len(names)
+		limit -= len(names)
 		return true
 	})
 }

@@ -98,7 +98,8 @@ func (l *List) Range(from, n int, backwards bool, f func(e []byte) bool) {
 		if !ok {
 			return
 		}
-		count, m := int(weight), 0
+		count := int(weight)
+		var m int
 		if backwards {
 			if at < 0 {
 				at = count - 1

@@ -216,12 +216,12 @@ func (f *listFold) spliceChunk(i, n int, x []byte) {
 	out = appendElement(out, x)
 	out = append(out, run[to:]...)
 	ks.scratch = out[:0]
-	f.store(&c, ref, count, out)
+	f.store(&c, ref, out)
 }
 
-// store puts a run of count elements, which lies in no chunk, in the place of the chunk behind the cursor: in one
-// chunk, or in several if it is too long. REQUIRES: count > 0.
-func (f *listFold) store(c *treeCursor, old arena.Ref, count int, run []byte) {
+// store puts a run, which lies in no chunk, in the place of the chunk behind the cursor: in one
+// chunk, or in several if it is too long. REQUIRES: run is not empty.
+func (f *listFold) store(c *treeCursor, old arena.Ref, run []byte) {
 	ks := f.ks
 	target := listChunkRun
 	if len(run) > listChunkRun {
@@ -286,7 +286,7 @@ func (f *listFold) rewriteChunk(c *treeCursor, ref arena.Ref, count int, run []b
 	ks := f.ks
 	start, _ := listSpan(ks.a, ref)
 	if ks.a.Shared(ref) || len(run) < ks.a.Capacity(ref)/2 {
-		f.store(c, ref, count, run)
+		f.store(c, ref, run)
 		return
 	}
 	copy(ks.a.Bytes(ref, start+len(run))[start:], run)

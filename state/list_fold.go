@@ -110,7 +110,7 @@ func (f *listFold) hint(size, count int) {
 	if n := f.ks.Limits.ListSize; n >= 0 {
 		maxCount = max(n, 1)
 	} else {
-		maxBytes, maxCount = 4096<<min(-n-1, 4), math.MaxInt
+		maxBytes = 4096 << min(-n-1, 4)
 	}
 	size += 7 // header and end of a listpack
 	b := f.ks.a.Tail(f.r)

@@ -37,9 +37,9 @@ func (v *View) RebuildKey(key []byte, f func(*effect.Effect)) {
 }
 
 // rebuild calls f with the effects that make a record, until f returns false.
-func rebuild(a *arena.Arena, r arena.Ref, f func(e *effect.Effect, last bool) bool) bool {
+func rebuild(a *arena.Arena, r arena.Ref, f func(e *effect.Effect, last bool) bool) {
 	b := rebuilder{a: a, f: f}
-	return b.rebuild(r)
+	b.rebuild(r)
 }
 
 // rebuilder emits records one after the other. A flat value costs no allocation.

@@ -79,8 +79,8 @@ func TestContainersGrowAndShrink(t *testing.T) {
 	if s.Len() != len(all) || s.ints.weight() != uint64(len(all)) || s.tree.root != 0 {
 		t.Fatal(s.Len(), s.ints.weight())
 	}
-	for i, part := 0, 0; i < len(all); i += part {
-		part = min(1000, len(all)-i)
+	for i := 0; i < len(all); i += 1000 {
+		part := min(1000, len(all)-i)
 		view := ks.View()
 		mustFold(t, ks, eff(effect.SRem, append([]string{"k"}, all[i:i+part]...)...))
 		if err := ks.Check(); err != nil {

@@ -120,11 +120,11 @@ func (ks *Keyspace) shrinkTail(w []uint64, size int) {
 }
 
 // ownChunk returns the chunk behind the cursor to be changed, copied if a view may see it.
-func (ks *Keyspace) ownChunk(w []uint64, c *treeCursor) (arena.Ref, chunk) {
+func (ks *Keyspace) ownChunk(w []uint64, c *treeCursor) chunk {
 	r, _, key, _ := c.item()
 	b := chunkAt(ks.a, r)
 	if !ks.a.Shared(r) {
-		return r, b
+		return b
 	}
 	n := ks.newValue(len(b))
 	nb := chunk(ks.a.Bytes(n, len(b)))
@@ -134,7 +134,7 @@ func (ks *Keyspace) ownChunk(w []uint64, c *treeCursor) (arena.Ref, chunk) {
 		w[streamTail] = uint64(n)
 	}
 	ks.freeValue(r)
-	return n, nb
+	return nb
 }
 
 // dropChunk removes the chunk behind the cursor, which is invalid afterwards.
@@ -192,7 +192,7 @@ func (ks *Keyspace) deleteEntry(w []uint64, t *tree, id StreamID) {
 		return
 	}
 	w[streamLen]--
-	_, b := ks.ownChunk(w, &c)
+	b := ks.ownChunk(w, &c)
 	if b.live() == 1 {
 		ks.dropChunk(w, t, &c)
 		return
@@ -269,7 +269,7 @@ func (ks *Keyspace) trimChunk(w []uint64, t *tree, cut StreamID, all bool) bool 
 
 // cutChunk makes the chunk behind the cursor begin at offset at, behind gone entries, with live ones left.
 func (ks *Keyspace) cutChunk(w []uint64, c *treeCursor, at, gone, live int) {
-	_, b := ks.ownChunk(w, c)
+	b := ks.ownChunk(w, c)
 	w[streamLen] -= uint64(b.live() - live)
 	b.settleFirst(at, gone)
 	b.setLive(live)

@@ -217,11 +217,11 @@ func (x *groupEdit) deleteConsumer(name []byte) {
 	x.g[groupConsumerCount]--
 }
 
-// drop removes a pending entry; false if there is none.
-func (x *groupEdit) drop(id StreamID) bool {
+// drop removes a pending entry, if there is one.
+func (x *groupEdit) drop(id StreamID) {
 	pc, r, found := seekPending(&x.pel, id)
 	if !found {
-		return false
+		return
 	}
 	own := x.ks.a.Words(r, nackWords)[nackName]
 	pc.remove()
@@ -230,7 +230,6 @@ func (x *groupEdit) drop(id StreamID) bool {
 	x.consumer(blockString(x.ks.a, arena.Ref(own)))[consumerCount]--
 	x.ks.freeValue(r)
 	x.g[groupPending]--
-	return true
 }
 
 // claim makes an entry pending for the consumer to.

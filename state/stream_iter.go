@@ -35,17 +35,17 @@ func (it *StreamIter) Seek(s Stream, from, to StreamID, rev bool) {
 	it.load()
 }
 
-// load reads the chunk behind the cursor; false at the end.
-func (it *StreamIter) load() bool {
+// load reads the chunk behind the cursor; c is nil at the end.
+func (it *StreamIter) load() {
 	r, _, _, ok := it.cur.item()
 	if !ok {
 		it.c, it.at, it.left = nil, 0, 0
-		return false
+		return
 	}
 	it.c = chunkAt(it.a, r)
 	it.at = it.c.first()
 	if !it.rev {
-		return true
+		return
 	}
 	it.left = 0
 	for at := it.at; at < len(it.c); {
@@ -59,7 +59,6 @@ func (it *StreamIter) load() bool {
 		}
 		at = e.next
 	}
-	return true
 }
 
 // Next goes to the next entry; false if there is none.

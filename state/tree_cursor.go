@@ -151,13 +151,11 @@ func (c *treeCursor) settle() bool {
 	return false
 }
 
-// next moves over the item behind the cursor; false at the end.
-func (c *treeCursor) next() bool {
-	if !c.settle() {
-		return false
+// next moves over the item behind the cursor, if there is one.
+func (c *treeCursor) next() {
+	if c.settle() {
+		c.pos[c.depth-1]++
 	}
-	c.pos[c.depth-1]++
-	return true
 }
 
 // prev moves over the item before the cursor; false at the beginning.

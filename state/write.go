@@ -42,8 +42,8 @@ func (ks *Keyspace) overwrite(h uint64, r arena.Ref, b, value []byte, deadline i
 	}
 	if len(value) > maxInline {
 		c.value, c.ownLen = nil, len(value)
-		if size := 0; block != 0 && !ks.a.Shared(block) {
-			if size = ks.a.Capacity(block); len(value) <= size && len(value) > size/2 {
+		if block != 0 && !ks.a.Shared(block) {
+			if size := ks.a.Capacity(block); len(value) <= size && len(value) > size/2 {
 				c.own = block
 			}
 		}

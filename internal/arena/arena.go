@@ -144,7 +144,7 @@ func (a *Arena) allocClass(c Class) Ref {
 	}
 	p.used++
 	if p.head == 0 && p.bump+units > uint32(classPages[c])*pageUnits {
-		a.unlist(id, p)
+		a.unlist(p)
 	}
 	a.stats.Allocated += int64(classSize[c])
 	a.stats.Blocks++
@@ -206,7 +206,7 @@ func (a *Arena) list(id uint32, p *page) {
 	a.room[p.class] = id
 }
 
-func (a *Arena) unlist(id uint32, p *page) {
+func (a *Arena) unlist(p *page) {
 	if p.prev != 0 {
 		a.page(p.prev).next = p.next
 	} else {
@@ -237,7 +237,7 @@ func (a *Arena) newSpan(c Class) uint32 {
 }
 
 func (a *Arena) freeSpan(id uint32, p *page) {
-	a.unlist(id, p)
+	a.unlist(p)
 	n := int(classPages[p.class])
 	for i := range n {
 		q := a.page(id + uint32(i))

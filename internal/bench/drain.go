@@ -69,7 +69,7 @@ func Drain(ctx context.Context, t *Target, o FeedOptions) ([]DrainRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
+	defer func() { _ = p.close() }() // nothing depends on how it ends
 	var rows []DrainRow
 	for _, k := range drainCases {
 		for _, from := range []struct{ name, addr string }{{"FEED.READ", t.Addr}, {"probe", p.addr}} {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/state"
@@ -90,7 +89,7 @@ func parseOverflow(b []byte) (int, errorText) {
 // fit returns sum as the field keeps it; ok is false if it is to stay as it is (OVERFLOW FAIL).
 // REQUIRES: sum is base+by wrapped to 64 bits.
 func (o *fieldOp) fit(base, by int64) (value int64, ok bool) {
-	lo, hi := int64(0), int64(math.MaxInt64)
+	var lo, hi int64
 	if o.t.Signed {
 		hi = 1<<(o.t.Bits-1) - 1
 		lo = -hi - 1

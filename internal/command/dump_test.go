@@ -143,13 +143,13 @@ func TestOracleDump(t *testing.T) {
 	if testing.Short() {
 		rounds = 8
 	}
-	for name, make := range dumpMakers {
+	for name, fill := range dumpMakers {
 		for seed := range rounds {
 			r := rand.New(rand.NewPCG(uint64(seed), 77))
 			h := newHarness(t, 1+seed%3)
 			h.ctx.Now = time.Now().UnixMilli()
 			theirs("FLUSHALL")
-			for _, args := range make(r, 1+r.IntN([]int{5, 100, 700}[seed%3])) {
+			for _, args := range fill(r, 1+r.IntN([]int{5, 100, 700}[seed%3])) {
 				got, want := h.run(args...), theirs(args...)
 				if got != want {
 					t.Fatalf("%s %d: %.100q: %q, want %q", name, seed, args, got, want)
@@ -226,10 +226,10 @@ func TestRestore(t *testing.T) {
 
 // FuzzRestore restores payloads with the right checksum around anything.
 func FuzzRestore(f *testing.F) {
-	for name, make := range dumpMakers {
+	for name, fill := range dumpMakers {
 		_ = name
 		h := newHarness(f, 1)
-		for _, args := range make(rand.New(rand.NewPCG(1, 2)), 4) {
+		for _, args := range fill(rand.New(rand.NewPCG(1, 2)), 4) {
 			h.run(args...)
 		}
 		_, reply, _ := strings.Cut(h.run("DUMP", "k"), "\r\n")

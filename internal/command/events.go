@@ -241,9 +241,9 @@ var namedRemoval = map[string]EventClass{
 	"zpopmin": EventZSet, "zpopmax": EventZSet, "zincr": EventZSet,
 }
 
-// nameEvent names the event of the effects planned from position from on, where the command's name does not say it.
-func (c *Ctx) nameEvent(from int, name string) {
-	for i := from; i < len(c.planned); i++ {
+// nameEvent names the event of the planned effects, where the command's name does not say it.
+func (c *Ctx) nameEvent(name string) {
+	for i := range c.planned {
 		c.planned[i].Event = name
 	}
 }

@@ -91,7 +91,7 @@ func scanFloat(b []byte) (digits []byte, exp int64, base int, ok bool) {
 	if len(b) > 2 && b[0] == '0' && b[1]|0x20 == 'x' {
 		b, base = b[2:], 16
 	}
-	end, any, point := 0, false, false
+	end, found, point := 0, false, false
 	for ; end < len(b); end++ {
 		if b[end] == '.' && !point {
 			point = true
@@ -100,9 +100,9 @@ func scanFloat(b []byte) (digits []byte, exp int64, base int, ok bool) {
 		if !isDigit(b[end], base) {
 			break
 		}
-		any = true
+		found = true
 	}
-	if !any {
+	if !found {
 		return nil, 0, 0, false
 	}
 	digits, rest := b[:end], b[end:]

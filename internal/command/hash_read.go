@@ -14,16 +14,15 @@ func planHGet(c *Ctx) {
 	}
 }
 
-// replyField replies a field's value, or null without one, and reports whether there is one.
-func replyField(c *Ctx, h *hash, found bool, name []byte) bool {
+// replyField replies a field's value, or null without one.
+func replyField(c *Ctx, h *hash, found bool, name []byte) {
 	if found {
 		if f, ok := h.get(name); ok {
 			c.W.Bulk(f.Value)
-			return true
+			return
 		}
 	}
 	c.W.Null()
-	return false
 }
 
 func planHMGet(c *Ctx) {

@@ -162,7 +162,7 @@ func runSet(c *Ctx, o *setOptions) setOutcome {
 	}
 	emitSet(c, o.key, o.value, deadline)
 	if o.keepTTL {
-		c.nameEvent(0, "set")
+		c.nameEvent("set")
 	}
 	return outcome
 }

@@ -101,7 +101,7 @@ func runZAdd(c *Ctx, o zaddOptions, items []scored) {
 		e.end()
 	}
 	if o.incr {
-		c.nameEvent(0, "zincr")
+		c.nameEvent("zincr")
 	}
 	switch {
 	case o.incr && p.processed > 0:

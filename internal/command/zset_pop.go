@@ -57,7 +57,7 @@ func popElements(c *Ctx, key []byte, z *state.ZSet, n int, fromTop, nested bool)
 			write(score, m)
 		}
 		emitZRem(c, key, z, 0, n)
-		c.nameEvent(0, "zpopmin")
+		c.nameEvent("zpopmin")
 		return
 	}
 	size := z.Len()
@@ -67,7 +67,7 @@ func popElements(c *Ctx, key []byte, z *state.ZSet, n int, fromTop, nested bool)
 		write(score, m)
 	}
 	emitZRem(c, key, z, size-n, size)
-	c.nameEvent(0, "zpopmax")
+	c.nameEvent("zpopmax")
 }
 
 // mpop is what ZMPOP and BZMPOP ask for.

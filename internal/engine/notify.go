@@ -25,7 +25,7 @@ type Listener interface {
 	Touched(c *Changes, at int)
 }
 
-// WantKeys, beside classes of events, asks for Changes.Keys.
+// WantKeys asks, beside classes of events, for Changes.Keys.
 const WantKeys = 1 << 31
 
 // Listen sets who is told. REQUIRES: nothing runs yet.
@@ -68,7 +68,7 @@ func (n *notes) around(sh *shard, p *command.Planned, cause log.FrameCause, fold
 		t.Before = ok
 		switch p.Effect.Op {
 		case effect.Set:
-			t.SetsDeadline = setsDeadline(p, entry, ok)
+			t.SetsDeadline = setsDeadline(p, ok)
 		case effect.XClaim:
 			t.NewConsumer = ok && newConsumer(sh, entry, p.Effect.Args)
 		case effect.XGroup:
@@ -98,7 +98,7 @@ func newConsumer(sh *shard, entry state.Entry, args [][]byte) bool {
 }
 
 // setsDeadline reports whether a SET gives a key a deadline that it did not have.
-func setsDeadline(p *command.Planned, entry state.Entry, ok bool) bool {
+func setsDeadline(p *command.Planned, ok bool) bool {
 	if len(p.Effect.Args) < 4 || p.Cmd == nil {
 		return false
 	}

@@ -58,7 +58,7 @@ func Restore(o RestoreOptions) (*Restored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore: reading %s: %w", o.From, err)
 	}
-	defer src.Close(false)
+	defer func() { _ = src.Close(false) }() // only read
 	if err := checkEmpty(o.FS, o.To); err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func (r *restorer) verify() error {
 	if err != nil {
 		return fmt.Errorf("restore: verifying %s: %w", r.o.To, err)
 	}
-	defer dir.Close(false)
+	defer func() { _ = dir.Close(false) }() // only read
 	id, cursors := dir.Snapshot()
 	for i := range cursors {
 		ks, _, err := loadShard(r.o.FS, dir, i, id, &cursors[i], log.LimitWritten, settings{limits: state.DefaultLimits()})

@@ -271,7 +271,7 @@ func (u *unpacker) table(n uint64, isMap bool, depth int) lua.LValue {
 		if u.bad != "" {
 			break
 		}
-		if f, ok := k.(lua.LNumber); k == lua.LNil || ok && f != f {
+		if f, ok := k.(lua.LNumber); k == lua.LNil || ok && math.IsNaN(float64(f)) {
 			u.L.RaiseError("table index is nil")
 		}
 		t.RawSet(k, v)

@@ -22,8 +22,8 @@ func (ip *interp) behind(t *lua.LTable) *lua.LTable {
 		return t
 	}
 	if m, ok := ip.shown[t]; ok {
-		if real, ok := m.RawGetString("__index").(*lua.LTable); ok {
-			return real
+		if inner, ok := m.RawGetString("__index").(*lua.LTable); ok {
+			return inner
 		}
 	}
 	return t
@@ -99,8 +99,8 @@ func (ip *interp) wrapTableFunctions() {
 // lookBehind replaces a protected table in the first argument by what it shows.
 func (ip *interp) lookBehind(L *lua.LState) {
 	if t, ok := L.Get(1).(*lua.LTable); ok && t.Metatable != lua.LNil {
-		if real := ip.behind(t); real != t {
-			L.Replace(1, real)
+		if inner := ip.behind(t); inner != t {
+			L.Replace(1, inner)
 		}
 	}
 }

@@ -112,16 +112,16 @@ func (s *session) unsubscribe(kind pubsub.Kind, names [][]byte) {
 
 // subscriptionsChanged makes the session a subscriber, or an ordinary one again.
 func (s *session) subscriptionsChanged() {
-	any := s.subs.Any()
-	if any == (s.gate&gateSubscriber != 0) {
+	subscriber := s.subs.Any()
+	if subscriber == (s.gate&gateSubscriber != 0) {
 		return
 	}
 	s.gate &^= gateSubscriber
-	if any {
+	if subscriber {
 		s.gate |= gateSubscriber
 	}
 	s.onLoop(func() {
-		s.conn.SetIdleExempt(any)
+		s.conn.SetIdleExempt(subscriber)
 		s.applyOutputLimit()
 	})
 }

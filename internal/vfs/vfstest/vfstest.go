@@ -15,8 +15,8 @@ import (
 	"github.com/kevydb/kevy/internal/vfs"
 )
 
-// Run tests a file system. make returns one and an existing empty directory in it.
-func Run(t *testing.T, make func(t *testing.T) (vfs.FS, string)) {
+// Run tests a file system. newFS returns one and an existing empty directory in it.
+func Run(t *testing.T, newFS func(t *testing.T) (vfs.FS, string)) {
 	tests := []struct {
 		name string
 		test func(t *testing.T, f *fixture)
@@ -40,7 +40,7 @@ func Run(t *testing.T, make func(t *testing.T) (vfs.FS, string)) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			fsys, dir := make(t)
+			fsys, dir := newFS(t)
 			tt.test(t, &fixture{FS: fsys, t: t, dir: dir})
 		})
 	}
