@@ -1,8 +1,9 @@
 package resp
 
-import "errors"
-
-import "bytes"
+import (
+	"bytes"
+	"errors"
+)
 
 // Kinds of requests.
 const (
