@@ -30,7 +30,7 @@ func planDel(c *Ctx) {
 		}
 		c.homes = append(c.homes, home)
 	}
-	for shard := range c.Shards {
+	c.eachHome(func(shard int) {
 		c.beginEffect()
 		for i, home := range c.homes {
 			if home == shard {
@@ -38,8 +38,21 @@ func planDel(c *Ctx) {
 			}
 		}
 		c.emitOpen(shard, effect.Del)
-	}
+	})
 	c.W.Int(int64(removed))
+}
+
+// eachHome calls f with every shard in c.homes once, in the order in which they first appear there: the
+// effects of a command, and the events they cause, follow its arguments as far as shards allow.
+func (c *Ctx) eachHome(f func(shard int)) {
+	var done uint64
+	for _, home := range c.homes {
+		if home < 0 || done>>home&1 != 0 {
+			continue
+		}
+		done |= 1 << home
+		f(home)
+	}
 }
 
 // keySet tells repeated keys of one request apart. Few keys are compared, many are hashed.

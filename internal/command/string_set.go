@@ -227,7 +227,7 @@ func emitPairs(c *Ctx, pairs [][]byte) {
 	for i := 0; i < len(pairs); i += 2 {
 		c.homes = append(c.homes, c.ShardOf(pairs[i]))
 	}
-	for shard := range c.Shards {
+	c.eachHome(func(shard int) {
 		c.beginEffect()
 		for i, home := range c.homes {
 			if home == shard {
@@ -236,5 +236,5 @@ func emitPairs(c *Ctx, pairs [][]byte) {
 			}
 		}
 		c.emitOpen(shard, effect.MSet)
-	}
+	})
 }
