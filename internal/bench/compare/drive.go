@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os/exec"
 	"strconv"
@@ -80,9 +81,13 @@ func (d *driver) driveRedisBenchmark(ctx context.Context, t *bench.Target, c cel
 	if err != nil {
 		return sample{}, fmt.Errorf("redis-benchmark: %w: %.500s", err, out)
 	}
+	took := time.Since(start)
 	s, err := parseCSV(string(out))
+	if math.IsInf(s.rate, 0) { // a run of less than its millisecond
+		s.rate = float64(n) / took.Seconds()
+	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	s.busy = used.Seconds() / time.Since(start).Seconds()
+	s.busy = used.Seconds() / took.Seconds()
 	return s, err
 }
 
