@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seedFlag = flag.Uint64("oracle.seed", 0, "seed of the random streams (0: a new one)")
+	seedFlag = flag.Uint64("oracle.seed", 1, "seed of the random streams (0: a new one)")
 	timeFlag = flag.Duration("oracle.time", defaultTime(), "how long to run random streams")
 	selfFlag = flag.Bool("oracle.self", false, "compare redis-server with itself")
 )

@@ -194,7 +194,7 @@ var typeForms = []form{
 	{2, true, "XINFO GROUPS x"},
 	{2, true, "XGROUP SETID x grp I"},
 	{1, true, "XGROUP DESTROY x grp"},
-	{1, true, "XSETID x I"},
+	{1, true, "XSETID x 99999999999999-1"}, // smaller ones: 7.2 looks at deleted IDs first, 7.0 does not
 
 	{10, false, "SETBIT b o bit"},
 	{5, false, "GETBIT b o"},
