@@ -12,7 +12,7 @@ KEVY=$(realpath "${1:-./kevy}")
 WORK=$(mktemp -d)
 SHARDS=4
 CURSOR_AT=32 # where a snapshot header holds generation and offset (DESIGN.md)
-PORT=$((20000 + RANDOM % 15000))
+PORT=$((20000 + RANDOM % 12000)) # below the ports that the system gives to clients
 PIDS=() CHECKS=0 FAILED=0
 
 cleanup() {

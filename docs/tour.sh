@@ -7,7 +7,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 KEVY=$(realpath "${1:-./kevy}")
 WORK=$(mktemp -d)
-PORT=$((20000 + RANDOM % 20000))
+PORT=$((20000 + RANDOM % 12000)) # below the ports that the system gives to clients
 PID= TAILPID= CHECKS=0 FAILED=0
 
 cleanup() {
