@@ -119,10 +119,13 @@ func (d *Dir) create() (*manifest, error) {
 }
 
 // scanAll lists and scans every shard (steps 2 and 3). It changes nothing.
-func (d *Dir) scanAll() ([]*shardScan, error) {
+func (d *Dir) scanAll() ([]*shardScan, error) { return d.scanShards(false) }
+
+// scanShards is scanAll; with tolerant, damage is noted in the scans.
+func (d *Dir) scanShards(tolerant bool) ([]*shardScan, error) {
 	shards := make([]*shardScan, len(d.man.Shards))
 	err := parallel(len(shards), func(i int) error {
-		s := &shardScan{fs: d.o.FS, shard: i, dir: shardDir(d.o.Dir, i), man: &d.man.Shards[i]}
+		s := &shardScan{fs: d.o.FS, shard: i, dir: shardDir(d.o.Dir, i), man: &d.man.Shards[i], tolerant: tolerant}
 		shards[i] = s
 		if err := s.list(); err != nil {
 			return err

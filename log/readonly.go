@@ -17,25 +17,39 @@ import (
 //
 // The append side of the logs fails with ErrReadOnly; readers work as usual.
 func OpenReadOnly(fsys vfs.FS, dir string) (*Dir, *Recovery, error) {
+	return tryReadOnly(fsys, dir, false)
+}
+
+// Examine is OpenReadOnly for tools that look at a directory whatever state it is in: where Open
+// would refuse, it notes the damage in Recovery and opens what is left. A reader that comes to a
+// place where frames are missing or damaged fails there with a *CorruptError, as always. Only a
+// directory without a readable manifest, or a shard without any segment, can't be opened.
+func Examine(fsys vfs.FS, dir string) (*Dir, *Recovery, error) {
+	return tryReadOnly(fsys, dir, true)
+}
+
+// tryReadOnly tries again where a directory in use may have changed between the manifest and the segments.
+func tryReadOnly(fsys vfs.FS, dir string, tolerant bool) (*Dir, *Recovery, error) {
 	opts, err := (&Options{FS: fsys, Dir: dir, ServeAll: true}).withDefaults()
 	if err != nil {
 		return nil, nil, err
 	}
 	opts.Logger = slog.New(slog.DiscardHandler)
-	// A directory in use may change between the manifest and the segments: look again then.
 	for try := 0; ; try++ {
 		d := &Dir{o: opts, readOnly: true}
-		rec, err := d.openReadOnly()
-		if err == nil {
+		rec, err := d.openReadOnly(tolerant)
+		again := err != nil && (errors.Is(err, ErrCorrupt) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF)) ||
+			err == nil && rec.damaged()
+		if try == 3 || !again {
+			if err != nil {
+				return nil, nil, err
+			}
 			return d, rec, nil
-		}
-		if try == 3 || !(errors.Is(err, ErrCorrupt) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF)) {
-			return nil, nil, err
 		}
 	}
 }
 
-func (d *Dir) openReadOnly() (*Recovery, error) {
+func (d *Dir) openReadOnly(tolerant bool) (*Recovery, error) {
 	m, err := readManifest(d.o.FS, d.o.Dir)
 	if err != nil {
 		return nil, err
@@ -44,17 +58,20 @@ func (d *Dir) openReadOnly() (*Recovery, error) {
 		return nil, &fs.PathError{Op: "open", Path: d.o.Dir + "/" + manifestName, Err: fs.ErrNotExist}
 	}
 	d.man, d.hashSeed, d.lastTxn = m, m.HashSeed, m.LastTxn
-	shards, err := d.scanAll()
+	shards, err := d.scanShards(tolerant)
 	if err != nil {
 		return nil, err
+	}
+	rec := &Recovery{Clean: m.Clean}
+	if tolerant {
+		noteEnds(m, shards)
 	}
 	if err := cutGroups(shards); err != nil {
 		return nil, err
 	}
-	rec := &Recovery{Clean: m.Clean}
 	for _, s := range shards {
 		c := Cursor{s.generation(), s.end.off}
-		r := ShardRecovery{Generation: c.Generation, Found: c, Tail: c, CutBytes: s.size - s.end.pos}
+		r := ShardRecovery{Generation: c.Generation, Found: c, Tail: c, CutBytes: s.size - s.end.pos, Damage: s.damage}
 		if s.reason != nil {
 			r.Reason = s.reason.Error()
 			r.CutFrames = s.read - min(s.read, s.end.off)
@@ -65,4 +82,71 @@ func (d *Dir) openReadOnly() (*Recovery, error) {
 		d.logs = append(d.logs, l)
 	}
 	return rec, nil
+}
+
+// noteEnds notes for each shard why checkEnds would refuse it.
+func noteEnds(m *manifest, shards []*shardScan) {
+	for _, s := range shards {
+		var err error
+		if m.Clean {
+			_, err = s.checkClean()
+		}
+		if err == nil {
+			err = s.checkMark()
+		}
+		if err != nil {
+			s.damage = append(s.damage, err)
+		}
+	}
+}
+
+func (r *Recovery) damaged() bool {
+	for _, s := range r.Shards {
+		if len(s.Damage) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// SegmentInfo describes a segment on disk.
+type SegmentInfo struct {
+	Number    uint64 `json:"number"`
+	File      string `json:"file"`
+	Start     Cursor `json:"start"`      // of its first frame
+	End       uint64 `json:"end"`        // offset behind its last frame
+	Bytes     int64  `json:"bytes"`      // of the file, without space written ahead
+	FirstMS   int64  `json:"first_ms"`   // unix ms of its first frame, 0: it has none
+	LastMS    int64  `json:"last_ms"`    // unix ms of the newest frame up to its end, 0: there is none
+	CreatedMS int64  `json:"created_ms"` // unix ms
+	// Broken says why the segment does not continue the one before it in the list; nil: it does.
+	Broken error `json:"-"`
+}
+
+// SegmentList describes the segments on disk, oldest first. The end of a segment is known from the
+// one behind it; where that is missing it is taken to be the start, and the times are those before it.
+func (l *Log) SegmentList() []SegmentInfo {
+	segs := l.segments()
+	list := make([]SegmentInfo, len(segs))
+	for i, s := range segs {
+		list[i] = SegmentInfo{
+			Number: s.number, File: s.path, Start: s.start(), End: s.base, Bytes: s.end.Load(),
+			FirstMS: s.firstMS.Load(), LastMS: s.lastTimeMS, CreatedMS: s.createdMS,
+		}
+		if i == 0 {
+			continue
+		}
+		prev := &list[i-1]
+		if err := checkNext(segs[i-1], s); err != nil {
+			list[i].Broken = err
+			continue
+		}
+		prev.End, prev.LastMS = s.parentOff, s.lastTimeMS
+	}
+	last := &list[len(list)-1]
+	l.wmu.Lock()
+	tail := l.w.tail
+	l.wmu.Unlock()
+	last.End, last.LastMS = tail.off, tail.timeMS
+	return list
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
@@ -26,6 +27,8 @@ type ShardRecovery struct {
 	CutFile    string // where they are kept; "" when there were none but zeros
 	CutFrames  uint64 // whole valid frames among them: parts of groups that were not whole
 	Reason     string // why the tail was cut, "" when nothing was
+	// Damage, of Examine: why Open would refuse the shard, in the order of the log.
+	Damage []error
 }
 
 // shardScan is what the directory of one shard holds.
@@ -45,6 +48,18 @@ type shardScan struct {
 	needs  needs     // of the groups found
 	win    *window   // when not nil: takes in the newest segment's frames
 	index  seekIndex // of the newest segment
+
+	tolerant bool    // damage is noted, not returned
+	damage   []error // noted
+}
+
+// broken returns damage, or notes it and returns nil.
+func (s *shardScan) broken(err error) error {
+	if !s.tolerant {
+		return err
+	}
+	s.damage = append(s.damage, err)
+	return nil
 }
 
 func (s *shardScan) newest() *segment { return s.segs[len(s.segs)-1] }
@@ -58,46 +73,84 @@ func (s *shardScan) list() error {
 		return err
 	}
 	if len(numbers) == 0 || numbers[0] != s.man.FirstLive {
-		return &CorruptError{
-			File: path.Join(s.dir, segmentName(s.man.FirstLive)), Position: -1,
-			Err: corruptf("segment is missing"),
+		if err := s.broken(s.missing(s.man.FirstLive, "")); err != nil {
+			return err
 		}
 	}
 	for i, n := range numbers {
-		name := path.Join(s.dir, segmentName(n))
-		if n != numbers[0]+uint64(i) {
-			return &CorruptError{
-				File: path.Join(s.dir, segmentName(numbers[0]+uint64(i))), Position: -1,
-				Err: corruptf("segment is missing: there is one after it"),
-			}
-		}
-		last := i == len(numbers)-1
-		seg, size, err := s.openHeader(name, n)
-		if err != nil {
-			if last && i > 0 && size <= headerBytes && errors.Is(err, ErrCorrupt) {
-				s.stray = name // made just before a crash, which took its header
-				break
-			}
-			return err
-		}
-		if last && i > 0 && size <= headerBytes && seg.generation > s.generation() {
-			s.stray = name // made just before a crash, which came before the manifest
-			break
-		}
-		if i > 0 {
-			if err := checkNext(s.newest(), seg); err != nil {
+		if i > 0 && n != numbers[i-1]+1 {
+			if err := s.broken(s.missing(numbers[i-1]+1, ": there is one after it")); err != nil {
 				return err
 			}
 		}
-		s.segs = append(s.segs, seg)
-		s.size = size
-	}
-	if g := s.newest().generation; g != s.generation() {
-		return &CorruptError{
-			File: s.newest().path, Position: 0,
-			Err: corruptf("newest segment is of generation %d, the manifest's is %d", g, s.generation()),
+		if err := s.take(n, i > 0 && i == len(numbers)-1); err != nil {
+			return err
 		}
 	}
+	if len(s.segs) == 0 { // nothing to note damage of
+		return errors.Join(append(s.damage, s.missing(s.man.FirstLive, ""))...)
+	}
+	if g := s.newest().generation; g != s.generation() {
+		err := s.broken(&CorruptError{
+			File: s.newest().path, Position: 0,
+			Err: corruptf("newest segment is of generation %d, the manifest's is %d", g, s.generation()),
+		})
+		if err != nil {
+			return err
+		}
+		return s.endAt(g)
+	}
+	return nil
+}
+
+func (s *shardScan) missing(number uint64, more string) error {
+	return &CorruptError{
+		File: path.Join(s.dir, segmentName(number)), Position: -1,
+		Err: corruptf("segment is missing%s", more),
+	}
+}
+
+// endAt makes g the newest generation of a shard that has lost the segments of those behind it.
+func (s *shardScan) endAt(g uint64) error {
+	man := *s.man
+	for i, l := range man.Lineage {
+		if l.Generation == g {
+			man.Lineage = slices.Clip(man.Lineage[:i+1])
+			s.man = &man
+			return nil
+		}
+	}
+	return &CorruptError{File: s.newest().path, Position: 0, Err: corruptf("generation %d is not in the manifest", g)}
+}
+
+// take adds segment number n to the shard's, if it is one; newest: there may be one that is none.
+func (s *shardScan) take(n uint64, newest bool) error {
+	name := path.Join(s.dir, segmentName(n))
+	seg, size, err := s.openHeader(name, n)
+	if err != nil {
+		if newest && size <= headerBytes && errors.Is(err, ErrCorrupt) {
+			s.stray = name // made just before a crash, which took its header
+			return nil
+		}
+		return s.broken(err)
+	}
+	if newest && size <= headerBytes && seg.generation > s.generation() {
+		s.stray = name // made just before a crash, which came before the manifest
+		return nil
+	}
+	if len(s.segs) > 0 {
+		prev := s.newest()
+		if err := checkNext(prev, seg); err != nil {
+			if err := s.broken(err); err != nil {
+				return err
+			}
+		}
+		if seg.generation < prev.generation || seg.generation == prev.generation && seg.base < prev.base {
+			return nil // noted: it is from elsewhere
+		}
+	}
+	s.segs = append(s.segs, seg)
+	s.size = size
 	return nil
 }
 
