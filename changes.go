@@ -69,7 +69,7 @@ func (s *Store) ChangesSince(cursor log.Cursor, limit int, prefixes ...[]byte) (
 	}
 	defer s.mu.RUnlock()
 	return s.changes(context.Background(), feed.Request{
-		Cursor: cursor, Count: min(max(limit, 1), 4096), Prefixes: prefixes, Block: -1,
+		Cursor: cursor, Filter: feed.Filter{Count: min(max(limit, 1), 4096), Prefixes: prefixes}, Block: -1,
 	})
 }
 
@@ -79,7 +79,7 @@ func (s *Store) ChangesSince(cursor log.Cursor, limit int, prefixes ...[]byte) (
 func (s *Store) Follow(ctx context.Context, cursor log.Cursor, prefixes ...[]byte) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for {
-			b, err := s.wait(ctx, feed.Request{Cursor: cursor, Count: 256, Prefixes: prefixes, Block: 0})
+			b, err := s.wait(ctx, feed.Request{Cursor: cursor, Filter: feed.Filter{Count: 256, Prefixes: prefixes}, Block: 0})
 			if err != nil {
 				yield(Change{}, err)
 				return

@@ -130,16 +130,7 @@ func (s *Store) run(args [][]byte, read func(reply []byte) error) error {
 
 // safe waits until everything of t is as safe as the policy promises.
 func (s *Store) safe(t *engine.Ticket) error {
-	done, err := s.e.Settle(t)
-	if err != nil {
-		return errors.New(engine.Misconf(err))
-	}
-	if done {
-		return nil
-	}
-	end := make(chan error, 1)
-	s.e.OnSafe(t, func(err error) { end <- err })
-	if err := <-end; err != nil {
+	if err := s.e.Await(t); err != nil {
 		return errors.New(engine.Misconf(err))
 	}
 	return nil
@@ -190,6 +181,8 @@ func (s *Store) local(c *command.Ctx) error {
 		s.feed.Tail(c.Args, c.W, c.Pending)
 	case "feed.read":
 		s.feed.Read(context.Background(), c.Args, c.W, false)
+	case "feed.scan":
+		s.feed.Scan(c.Args, c.W, s.freezer(c))
 	case "feed.info":
 		s.feed.Info(c.Args, c.W)
 	default:

@@ -18,12 +18,20 @@ const (
 // order, after the libraries of functions, until f returns false; last marks the last effect of a key. The effect is valid until f
 // returns.
 func (v *View) Rebuild(f func(e *effect.Effect, last bool) bool) {
-	if !v.libs.RebuildLibraries(func(e *effect.Effect) bool { return f(e, true) }) {
+	if !v.RebuildLibraries(func(e *effect.Effect) bool { return f(e, true) }) {
 		return
 	}
-	b := rebuilder{a: v.ord.a, f: f}
-	v.ord.ascend(nil, b.rebuild)
+	v.RebuildFrom(nil, f)
 }
+
+// RebuildFrom is Rebuild for the keys from start on (inclusive), without the libraries. Every effect is about one key.
+func (v *View) RebuildFrom(start []byte, f func(e *effect.Effect, last bool) bool) {
+	b := rebuilder{a: v.ord.a, f: f}
+	v.ord.ascend(start, b.rebuild)
+}
+
+// RebuildLibraries calls f with the effects that make the view's libraries of functions, until f returns false.
+func (v *View) RebuildLibraries(f func(*effect.Effect) bool) bool { return v.libs.RebuildLibraries(f) }
 
 // RebuildKey calls f with the effects that make the key, if it is there. They are valid until f returns.
 func (v *View) RebuildKey(key []byte, f func(*effect.Effect)) {

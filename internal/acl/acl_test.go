@@ -62,6 +62,8 @@ func TestCheck(t *testing.T) {
 		{"+@all ~* -@dangerous", "FLUSHALL", DeniedCommand},
 		{"+@all ~a:*", "EVAL x 1 b", DeniedKey},
 		{"+@all ~a:*", "FEED.READ 0 0", DeniedKey},
+		{"+@all ~a:*", "FEED.SCAN 0 0", DeniedKey},
+		{"+@all ~*", "FEED.SCAN 0 0", Granted},
 		{"+@all ~a:*", "PREFIX.STATS b", DeniedKey},
 		{"+@all ~a:*", "PREFIX.STATS a:b", Granted},
 		{"+@all ~*", "FEED.READ 0 0", Granted},

@@ -77,7 +77,7 @@ func (s *selector) check(row *command.Command, args [][]byte, keys []int) (Reaso
 func (s *selector) mayUsePrefix(row *command.Command, args [][]byte) bool {
 	prefix := ""
 	switch {
-	case row.Name == "feed.read":
+	case row.Name == "feed.read", row.Name == "feed.scan":
 	case strings.HasPrefix(row.Name, "prefix."):
 		if len(args) > 1 {
 			prefix = string(args[1])

@@ -63,6 +63,22 @@ var feedCommands = []*Command{
 			{Name: "prefix", Type: "string", Token: "PREFIX", Flags: []string{"optional", "multiple", "multiple_token"}},
 			{Name: "milliseconds", Type: "integer", Token: "BLOCK", Flags: []string{"optional"}},
 			{Name: "withmeta", Type: "pure-token", Token: "WITHMETA", Flags: []string{"optional"}},
+			{Name: "lineage", Type: "pure-token", Token: "LINEAGE", Flags: []string{"optional"}},
+		},
+	},
+	{
+		Name: "feed.scan", Arity: -3,
+		Flags: ReadOnly | Slow,
+		Scope: ScopeAll, // inside a transaction; alone it locks one shard for as long as freezing takes
+		Group: "feed", Since: "1.0.0",
+		Summary:    "Returns keys of a shard in key order as frames that rebuild them, the cursor at which they are so, and the key to go on with.",
+		Complexity: "O(N+log(M)) with N being the size of the keys returned and M the keys of the shard.",
+		Categories: "read slow",
+		Doc: []Arg{
+			{Name: "shard", Type: "integer"},
+			{Name: "start", Type: "string"},
+			{Name: "count", Type: "integer", Token: "COUNT", Flags: []string{"optional"}},
+			{Name: "prefix", Type: "string", Token: "PREFIX", Flags: []string{"optional", "multiple", "multiple_token"}},
 		},
 	},
 	{

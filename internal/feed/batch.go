@@ -40,19 +40,19 @@ type held struct {
 
 func newBatch(w *resp.Writer, req *Request) *batch {
 	b := &batch{req: req, w: w, start: len(w.Buf)}
-	b.room(headerRoom)
+	grow(b.w, headerRoom)
 	w.Buf = w.Buf[:b.start+headerRoom]
 	return b
 }
 
-// room makes room for n more bytes of the reply. It grows in large steps and takes large buffers from those that
+// grow makes room for n more bytes of a reply. It grows in large steps and takes large buffers from those that
 // connections have sent: most replies are either a few frames or as many as there may be.
-func (b *batch) room(n int) {
-	old := b.w.Buf
+func grow(w *resp.Writer, n int) {
+	old := w.Buf
 	if cap(old)-len(old) >= n {
 		return
 	}
-	b.w.Buf = append(resp.TakeBuffer(max(firstBuffer, growBy*len(old), len(old)+n)), old...)
+	w.Buf = append(resp.TakeBuffer(max(firstBuffer, growBy*len(old), len(old)+n)), old...)
 }
 
 // Add implements Sink.
@@ -63,7 +63,7 @@ func (b *batch) Add(f *log.Frame) (full bool) {
 	if !b.req.Matches(f) {
 		return false
 	}
-	b.room(len(f.Payload) + headerRoom)
+	grow(b.w, len(f.Payload)+headerRoom)
 	buf := append(b.w.Buf, "*2\r\n:"...)
 	buf = strconv.AppendUint(buf, f.Cursor.Offset, 10)
 	buf = append(buf, '\r', '\n')
@@ -99,7 +99,7 @@ func (b *batch) addMeta(f *log.Frame) (full bool) {
 
 // writeMeta writes one frame of the group whose last frame is last.
 func (b *batch) writeMeta(last *log.Frame, h held, payload []byte) {
-	b.room(len(payload) + metaRoom)
+	grow(b.w, len(payload)+metaRoom)
 	w := b.w
 	w.Array(3)
 	w.Uint(h.offset)

@@ -152,14 +152,15 @@ func (f *Feed) Since(ctx context.Context, req *Request, sink Sink) (next log.Cur
 	defer r.Close()
 	f.consumers.Add(1)
 	defer f.consumers.Add(-1)
-	if err := f.collect(ctx, l, r, req.Block, sink); err != nil {
+	next, err = f.collect(ctx, l, r, req.Block, sink)
+	if err != nil {
 		return next, err
 	}
 	f.frames.Add(uint64(sink.Frames()))
-	return r.Cursor(), nil
+	return next, nil
 }
 
-func (f *Feed) collect(ctx context.Context, l *log.Log, r *log.Reader, block time.Duration, sink Sink) error {
+func (f *Feed) collect(ctx context.Context, l *log.Log, r *log.Reader, block time.Duration, sink Sink) (next log.Cursor, err error) {
 	var timeout <-chan time.Time
 	if block > 0 {
 		t := time.NewTimer(block)
@@ -167,28 +168,37 @@ func (f *Feed) collect(ctx context.Context, l *log.Log, r *log.Reader, block tim
 		timeout = t.C
 	}
 	for {
-		err := fill(r, sink)
+		next, err := fill(r, sink)
 		if !errors.Is(err, io.EOF) {
-			return err
+			return next, err
 		}
 		if sink.Frames() > 0 || block < 0 {
-			return nil
+			return next, nil
 		}
 		if more, err := f.wait(ctx, l, r.Cursor(), timeout); err != nil || !more {
-			return err
+			return r.Cursor(), err
 		}
 	}
 }
 
-// fill moves frames until the sink is full (nil) or the reader has no more (io.EOF).
-func fill(r *log.Reader, sink Sink) error {
+// fill moves frames until the sink is full (nil) or the reader has no more (io.EOF). It ends before a generation other than that of
+// the frames taken: all frames of a reply are of the generation of its cursor.
+func fill(r *log.Reader, sink Sink) (next log.Cursor, err error) {
+	var end log.Cursor // behind the last frame
 	for {
 		f, err := r.Next()
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+			if next = r.Cursor(); sink.Frames() > 0 && next.Generation != end.Generation {
+				next = end
+			}
+			return next, err
+		case sink.Frames() > 0 && f.Cursor.Generation != end.Generation:
+			return end, nil
 		}
+		end = log.Cursor{Generation: f.Cursor.Generation, Offset: f.Cursor.Offset + 1}
 		if sink.Add(f) {
-			return nil
+			return r.Cursor(), nil
 		}
 	}
 }

@@ -275,3 +275,23 @@ func TestTail(t *testing.T) {
 		t.Errorf("got %q, want %q", w.Buf, want)
 	}
 }
+
+// TestLineageEndsWithGeneration: with LINEAGE a reply ends where its generation does, so that every frame in it is of
+// the generation that the reply names.
+func TestLineageEndsWithGeneration(t *testing.T) {
+	b := newBed(t, log.Options{}, true)
+	b.write("SET a 1")
+	b.write("SET b 1")
+	b.write("FLUSHALL")
+	if err := b.dir.NewGeneration(log.CauseFlush); err != nil {
+		t.Fatal(err)
+	}
+	second := b.l.Generation()
+	const old = "*2 :0 *3 $3 SET $1 a $1 1 *2 :1 *3 $3 SET $1 b $1 1 *2 :2 *1 $8 FLUSHALL"
+	b.want("0 GEN 0 LINEAGE", "*3 :GEN :3 *3 "+old)
+	b.want("0 GEN 3 LINEAGE", fmt.Sprintf("*3 :%d :0 *0", second))
+	b.write("SET c 1")
+	b.want("0 GEN 0 LINEAGE", "*3 :GEN :3 *3 "+old)
+	b.want("0 GEN 3 LINEAGE", fmt.Sprintf("*3 :%d :1 *1 *2 :0 *3 $3 SET $1 c $1 1", second))
+	b.want("0 GEN 3 LINEAGE WITHMETA PREFIX x", fmt.Sprintf("*3 :%d :1 *0", second))
+}

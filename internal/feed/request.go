@@ -40,10 +40,10 @@ const (
 
 // Request is a parsed FEED.READ.
 type Request struct {
-	Shard    uint64
-	Cursor   log.Cursor
-	Count    int
-	Prefixes [][]byte
+	Filter
+
+	Shard  uint64
+	Cursor log.Cursor
 	// Block is how long to wait for a frame: negative: not at all, 0: for ever.
 	Block    time.Duration
 	WithMeta bool
@@ -53,7 +53,7 @@ type Request struct {
 // ParseRead parses the arguments of FEED.READ, args[0] being the name.
 // REQUIRES: len(args) >= 4. The request aliases args.
 func ParseRead(args [][]byte) (Request, error) {
-	r := Request{Count: defaultCount, Block: -1}
+	r := Request{Filter: Filter{Count: defaultCount}, Block: -1}
 	var err error
 	if r.Shard, err = unsigned(args[1], errShard); err != nil {
 		return r, err
@@ -82,40 +82,41 @@ func (r *Request) option(rest [][]byte) ([][]byte, error) {
 	case "LINEAGE":
 		r.Lineage = true
 		return rest[1:], nil
-	case "COUNT", "PREFIX", "BLOCK":
-	default:
-		return nil, errSyntax
-	}
-	if len(rest) < 2 {
-		switch name {
-		case "COUNT":
-			return nil, errCount
-		case "PREFIX":
-			return nil, errPrefix
+	case "BLOCK":
+		if len(rest) < 2 {
+			return nil, errBlock
 		}
-		return nil, errBlock
+		n, err := unsigned(rest[1], errBlock)
+		r.Block = time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
+		return rest[2:], err
 	}
-	return rest[2:], r.value(name, rest[1])
+	return r.Filter.option(name, rest)
 }
 
-func (r *Request) value(name string, v []byte) error {
+// Filter is what FEED.READ and FEED.SCAN share: how much to deliver, and of which keys.
+type Filter struct {
+	Count    int
+	Prefixes [][]byte // any of them; empty: all keys
+}
+
+// option parses COUNT or PREFIX, rest[0] being the name, and returns what follows it.
+func (f *Filter) option(name string, rest [][]byte) ([][]byte, error) {
 	switch name {
-	case "PREFIX":
-		r.Prefixes = append(r.Prefixes, v)
 	case "COUNT":
-		n, err := unsigned(v, errCount)
-		if err != nil {
-			return err
+		if len(rest) < 2 {
+			return nil, errCount
 		}
-		r.Count = int(min(max(n, 1), maxCount))
-	case "BLOCK":
-		n, err := unsigned(v, errBlock)
-		if err != nil {
-			return err
+		n, err := unsigned(rest[1], errCount)
+		f.Count = int(min(max(n, 1), maxCount)) //nolint:gosec // bounded
+		return rest[2:], err
+	case "PREFIX":
+		if len(rest) < 2 {
+			return nil, errPrefix
 		}
-		r.Block = time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
+		f.Prefixes = append(f.Prefixes, rest[1])
+		return rest[2:], nil
 	}
-	return nil
+	return nil, errSyntax
 }
 
 // unsigned parses a plain unsigned decimal.

@@ -17,6 +17,7 @@ func registerFeed(r registry) {
 	r["feed.shards"] = feedShardsCommand
 	r["feed.tail"] = feedTailCommand
 	r["feed.read"] = feedReadCommand
+	r["feed.scan"] = feedScanCommand
 	r["feed.info"] = feedInfoCommand
 }
 
@@ -35,4 +36,15 @@ func feedReadCommand(s *session, args [][]byte) {
 	}
 	args = cloneArgs(args)
 	s.parkWait(func(ctx context.Context, w *resp.Writer) { s.srv.feed.Read(ctx, args, w, true) })
+}
+
+// feedScanCommand scans off the loop: it takes as long as its keys are large.
+func feedScanCommand(s *session, args [][]byte) {
+	in := s.inGroup
+	if !s.multi.running {
+		args, in = cloneArgs(args), nil
+	}
+	s.parkRun(func(w *resp.Writer) {
+		s.srv.feed.Scan(args, w, func(shard int) (feed.Frozen, error) { return s.srv.eng.Freeze(in, shard) })
+	})
 }
