@@ -17,6 +17,7 @@ type Encoder struct {
 	txn   uint64
 	mask  uint64
 
+	open      bool   // a group is
 	start     int    // where the open group starts in Buf
 	first     uint64 // offset of its first frame
 	last      int    // where its newest frame starts
@@ -47,7 +48,7 @@ func (e *Encoder) Next() uint64 { return e.next }
 func (e *Encoder) Begin(timeMS int64, cause FrameCause, txn, mask uint64) {
 	e.start, e.first, e.frames, e.startTime = len(e.Buf), e.next, 0, e.time
 	e.time = min(max(e.time, timeMS), maxTime)
-	e.cause, e.txn, e.mask = cause, txn, mask
+	e.cause, e.txn, e.mask, e.open = cause, txn, mask, true
 }
 
 // SetCause changes the cause for the following frames of the open group.
@@ -94,6 +95,7 @@ var zeroHeader [frameHeader]byte
 // End closes the open group and returns the offset after it. A group without frames leaves
 // nothing behind.
 func (e *Encoder) End() (next uint64) {
+	e.open = false
 	if e.frames == 0 {
 		e.time = e.startTime
 		return e.next
@@ -103,8 +105,24 @@ func (e *Encoder) End() (next uint64) {
 	return e.next
 }
 
+// Sealed returns how many bytes of Buf are final. While a group is open its newest frame is not.
+func (e *Encoder) Sealed() int {
+	if e.open && e.frames > 0 {
+		return e.last
+	}
+	return len(e.Buf)
+}
+
+// Drop removes the first n bytes of Buf, which must be sealed; a group that is open then can't be aborted. It
+// is for owners who write very large groups.
+func (e *Encoder) Drop(n int) {
+	e.Buf = e.Buf[:copy(e.Buf, e.Buf[n:])]
+	e.last, e.start = e.last-n, max(0, e.start-n)
+}
+
 // Abort drops the open group.
 func (e *Encoder) Abort() {
+	e.open = false
 	e.Buf, e.next, e.time = e.Buf[:e.start], e.first, e.startTime
 }
 

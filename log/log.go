@@ -140,6 +140,10 @@ func (l *Log) shut(err error) {
 	l.marks.wakeAll()
 }
 
+// Bytes returns the bytes of the current generation's frames, those appended last included, counted from its
+// oldest frame that was on disk at Open. It grows with each frame until the next generation begins.
+func (l *Log) Bytes() int64 { return l.bytes.Load() }
+
 // LastTxn returns the highest transaction id in the log.
 func (l *Log) LastTxn() uint64 { return l.lastTxn.Load() }
 

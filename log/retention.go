@@ -31,6 +31,9 @@ func (d *Dir) DropUnneeded() (segments int, err error) {
 	changed := false
 	for i, l := range d.logs {
 		keep := l.firstNeeded(d.snapshotCursor(i))
+		if n, ok := d.heldFrom(i); ok {
+			keep = min(keep, n)
+		}
 		if keep > m.Shards[i].FirstLive {
 			m.Shards[i].FirstLive, changed = keep, true
 			m.Shards[i].Lineage = l.trimLineage(keep, m.Shards[i].Lineage)

@@ -14,15 +14,15 @@ import (
 const (
 	magic      = "kevysnap"
 	footMagic  = "kevyend\n"
-	version    = 1
+	version    = 2
 	headerSize = 128
-	footerSize = 32
+	footerSize = 40
 )
 
 var (
 	// ErrCorrupt is the class of damaged snapshot files and sets.
 	ErrCorrupt = errors.New("snapshot: corrupt")
-	// ErrVersion means that the file was written by a newer version of kevy.
+	// ErrVersion means that the file was written by another version of kevy.
 	ErrVersion = errors.New("snapshot: unknown format version")
 )
 
@@ -125,8 +125,14 @@ func readHeader(f io.ReaderAt) (Header, error) {
 	return decodeHeader(b)
 }
 
+// place tells where the block at pos of a shard's file stands, for its checksum.
+func (h *Header) place(pos int64) log.BlockPlace {
+	return log.BlockPlace{File: h.Set<<8 ^ uint64(h.Shard), Pos: pos}
+}
+
 type footer struct {
 	frames, keys uint64
+	raw          int64 // bytes of the frames
 	sum          uint32
 }
 
@@ -135,14 +141,19 @@ func (f footer) encode() []byte {
 	copy(b, footMagic)
 	le.PutUint64(b[8:], f.frames)
 	le.PutUint64(b[16:], f.keys)
-	le.PutUint32(b[24:], f.sum)
-	le.PutUint32(b[28:], crc32.Checksum(b[:28], castagnoli))
+	le.PutUint64(b[24:], uint64(f.raw))
+	le.PutUint32(b[32:], f.sum)
+	le.PutUint32(b[36:], crc32.Checksum(b[:36], castagnoli))
 	return b
 }
 
 func decodeFooter(b []byte) (footer, error) {
-	if string(b[:8]) != footMagic || crc32.Checksum(b[:28], castagnoli) != le.Uint32(b[28:]) {
+	if string(b[:8]) != footMagic || crc32.Checksum(b[:36], castagnoli) != le.Uint32(b[36:]) {
 		return footer{}, fmt.Errorf("%w: no footer: the file is not whole", ErrCorrupt)
 	}
-	return footer{frames: le.Uint64(b[8:]), keys: le.Uint64(b[16:]), sum: le.Uint32(b[24:])}, nil
+	f := footer{frames: le.Uint64(b[8:]), keys: le.Uint64(b[16:]), raw: int64(le.Uint64(b[24:])), sum: le.Uint32(b[32:])}
+	if f.raw < 0 {
+		return footer{}, fmt.Errorf("%w: footer: %d bytes of frames", ErrCorrupt, f.raw)
+	}
+	return f, nil
 }

@@ -1,12 +1,15 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +37,8 @@ type ShardSet struct {
 	Generation uint64 `json:"generation"`
 	Offset     uint64 `json:"offset"`
 	Keys       uint64 `json:"keys"`
-	Bytes      int64  `json:"bytes"`
+	Bytes      int64  `json:"bytes"`       // of the file
+	FrameBytes int64  `json:"frame_bytes"` // of its frames, uncompressed
 }
 
 // Cursors returns the set's cursor of each shard.
@@ -44,6 +48,22 @@ func (s *Set) Cursors() []log.Cursor {
 		cs[i] = log.Cursor{Generation: p.Generation, Offset: p.Offset}
 	}
 	return cs
+}
+
+// Keys returns the keys of all shards.
+func (s *Set) Keys() (n uint64) {
+	for i := range s.Shards {
+		n += s.Shards[i].Keys
+	}
+	return n
+}
+
+// Bytes returns the bytes of all shards' files.
+func (s *Set) Bytes() (n int64) {
+	for i := range s.Shards {
+		n += s.Shards[i].Bytes
+	}
+	return n
 }
 
 // FormatID spells a set id as its directory is named.
@@ -64,16 +84,8 @@ func Begin(fsys vfs.FS, data, id string) (dir string, err error) {
 	if err := fsys.MkdirAll(parent); err != nil {
 		return "", err
 	}
-	names, err := fsys.ReadDir(parent)
-	if err != nil {
+	if err := RemoveLeft(fsys, data); err != nil {
 		return "", err
-	}
-	for _, n := range names {
-		if strings.HasPrefix(n, tmpPrefix) {
-			if err := fsys.RemoveAll(path.Join(parent, n)); err != nil {
-				return "", err
-			}
-		}
 	}
 	dir = path.Join(parent, tmpPrefix+id)
 	return dir, fsys.MkdirAll(dir)
@@ -87,7 +99,7 @@ func Publish(fsys vfs.FS, data, tmp string, set Set) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(fsys, path.Join(tmp, setFile), append(b, '\n')); err != nil {
+	if err := writeFile(fsys, path.Join(tmp, setFile), signed(append(b, '\n'))); err != nil {
 		return err
 	}
 	if err := fsys.SyncDir(tmp); err != nil {
@@ -100,6 +112,11 @@ func Publish(fsys vfs.FS, data, tmp string, set Set) error {
 		return err
 	}
 	return fsys.SyncDir(data)
+}
+
+// signed appends a line with the checksum of b.
+func signed(b []byte) []byte {
+	return fmt.Appendf(b, "crc32c %08x\n", crc32.Checksum(b, castagnoli))
 }
 
 func writeFile(fsys vfs.FS, name string, b []byte) error {
@@ -122,11 +139,12 @@ func ReadSet(fsys vfs.FS, data, id string) (Set, error) {
 	if err != nil {
 		return s, fmt.Errorf("snapshot: set %s: %w", id, err)
 	}
-	if err := json.Unmarshal(b, &s); err != nil {
-		return s, fmt.Errorf("%s: %w: %w", name, ErrCorrupt, err)
-	}
-	if s.Version != version {
+	doc := b[:max(0, len(b)-len("crc32c 01234567\n"))]
+	if err := json.Unmarshal(doc, &s); err == nil && s.Version != version {
 		return s, fmt.Errorf("%s: %w %d: this kevy reads version %d", name, ErrVersion, s.Version, version)
+	}
+	if !bytes.Equal(signed(slices.Clip(doc)), b) {
+		return s, fmt.Errorf("%s: %w: checksum", name, ErrCorrupt)
 	}
 	if s.ID != id || len(s.Shards) == 0 {
 		return s, fmt.Errorf("%s: %w: describes set %q of %d shards", name, ErrCorrupt, s.ID, len(s.Shards))
@@ -169,11 +187,34 @@ func List(fsys vfs.FS, data string) ([]string, error) {
 	return ids, err
 }
 
-// Remove removes a set: its SET file first, so that what is left is no set.
+// Remove removes a set. It takes its name away first, durably: what a crash leaves of it is removed by the
+// next Begin or RemoveLeft.
 func Remove(fsys vfs.FS, data, id string) error {
-	dir := Dir(data, id)
-	if err := fsys.Remove(path.Join(dir, setFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	parent := path.Join(data, dirName)
+	gone := path.Join(parent, tmpPrefix+"removed-"+id)
+	if err := fsys.RemoveAll(gone); err != nil {
 		return err
 	}
-	return fsys.RemoveAll(dir)
+	if err := fsys.Rename(path.Join(parent, id), gone); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(parent); err != nil {
+		return err
+	}
+	return fsys.RemoveAll(gone)
+}
+
+// RemoveLeft removes what interrupted writers and removals left. REQUIRES: no set is being written.
+func RemoveLeft(fsys vfs.FS, data string) error {
+	parent := path.Join(data, dirName)
+	names, err := fsys.ReadDir(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, tmpPrefix) {
+			err = errors.Join(err, fsys.RemoveAll(path.Join(parent, n)))
+		}
+	}
+	return err
 }

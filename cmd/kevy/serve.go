@@ -72,15 +72,27 @@ func serveConfig(cfg *config.Config, logger *slog.Logger, level *slog.LevelVar) 
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve() }()
 	logReady(logger, cfg, report)
-	select {
-	case sig := <-signals:
-		logger.Info("stopping", "signal", sig.String())
-	case <-srv.StopRequested():
-		logger.Info("stopping", "signal", "SHUTDOWN")
-	case err := <-served:
-		return errors.Join(err, eng.Close(true))
+	for {
+		select {
+		case sig := <-signals:
+			logger.Info("stopping", "signal", sig.String())
+			if srv.SaveAtSignal(signalKey(sig)) != nil {
+				continue // as Redis: data that was to be saved and is not is no reason to end
+			}
+		case <-srv.StopRequested():
+			logger.Info("stopping", "signal", "SHUTDOWN")
+		case err := <-served:
+			return errors.Join(err, eng.Close(true))
+		}
+		return stop(srv, eng, cfg, logger, signals)
 	}
-	return stop(srv, eng, cfg, logger, signals)
+}
+
+func signalKey(sig os.Signal) string {
+	if sig == syscall.SIGINT {
+		return "shutdown-on-sigint"
+	}
+	return "shutdown-on-sigterm"
 }
 
 // spareProcessors lets two more goroutines run than there are event loops, or as many as there are CPUs if that is
@@ -98,9 +110,10 @@ func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
 		policy = log.Always // not reached: the table has the same words
 	}
 	limits := server.Limits(cfg)
+	snapshots := server.SnapshotPolicy(cfg)
 	return engine.Options{
 		Logger: logger,
-		Limits: &limits,
+		Limits: &limits, Snapshots: &snapshots,
 		Log: log.Options{
 			FS: vfs.OS(), Dir: filepath.ToSlash(cfg.Dir), Shards: cfg.ShardCount(),
 			SegmentBytes: cfg.LogSegmentSize, Window: cfg.FeedBufferSize,

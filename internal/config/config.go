@@ -38,6 +38,12 @@ type Config struct {
 	AppendFsync string
 	Save        []SavePoint
 
+	GrowthPercent    int64         // auto-aof-rewrite-percentage
+	GrowthMin        int64         // auto-aof-rewrite-min-size, bytes
+	SnapshotKeep     int64         // sets, the newest included
+	SnapshotKeepTime time.Duration // age up to which all sets stay
+	StopWrites       bool          // stop-writes-on-bgsave-error
+
 	MaxMemory       int64
 	MaxMemoryPolicy string
 

@@ -8,6 +8,7 @@ func ownKeys() []Key {
 	rows = append(rows, clientKeys()...)
 	rows = append(rows, processKeys()...)
 	rows = append(rows, storageKeys()...)
+	rows = append(rows, snapshotKeys()...)
 	return append(rows, feedKeys()...)
 }
 
@@ -178,11 +179,6 @@ func storageKeys() []Key {
 			field: func(c *Config) any { return &c.AppendFsync },
 		},
 		{
-			Name: "save", Kind: SaveRules, Live: true,
-			Help:  "automatic snapshots: seconds changes ...; stored, not acted on yet",
-			field: func(c *Config) any { return &c.Save },
-		},
-		{
 			Name: "maxmemory", Kind: Size, Default: "0", Live: true,
 			Help:  "bytes above which keys are evicted or writes that need memory refused; 0: no limit",
 			field: func(c *Config) any { return &c.MaxMemory },
@@ -195,6 +191,45 @@ func storageKeys() []Key {
 			},
 			Help:  "which keys go when maxmemory is reached",
 			field: func(c *Config) any { return &c.MaxMemoryPolicy },
+		},
+	}
+}
+
+// snapshotKeys say when snapshots are taken and which stay. By default there are no rules of time, as the log alone
+// keeps the data: a snapshot bounds the log, so the log's growth is what asks for one.
+func snapshotKeys() []Key {
+	return []Key{
+		{
+			Name: "save", Kind: SaveRules, Live: true,
+			Help:  "snapshot after so many seconds if so many changes: seconds changes ...",
+			field: func(c *Config) any { return &c.Save },
+		},
+		{
+			Name: "auto-aof-rewrite-percentage", Section: "snapshot", Local: "growth_percentage", Kind: Int,
+			Default: "100", Max: math.MaxInt32, Live: true,
+			Help:  "snapshot when the log behind the last one has grown by so much of it; 0: never",
+			field: func(c *Config) any { return &c.GrowthPercent },
+		},
+		{
+			Name: "auto-aof-rewrite-min-size", Section: "snapshot", Local: "growth_min_size", Kind: Size,
+			Default: "64mb", Live: true,
+			Help:  "but not before snapshot and log together are that large",
+			field: func(c *Config) any { return &c.GrowthMin },
+		},
+		{
+			Name: "stop-writes-on-bgsave-error", Kind: Bool, Default: "yes", Live: true,
+			Help:  "refuse writes while the last snapshot has failed and there are save rules",
+			field: func(c *Config) any { return &c.StopWrites },
+		},
+		{
+			Name: "snapshot-keep", Section: "snapshot", Kind: Int, Default: "2", Min: 1, Max: 1 << 20, Live: true,
+			Help:  "snapshot sets that stay, the newest included",
+			field: func(c *Config) any { return &c.SnapshotKeep },
+		},
+		{
+			Name: "snapshot-keep-time", Section: "snapshot", Kind: Duration, Default: "0", Live: true,
+			Help:  "age up to which all snapshot sets stay: 90s, 12h, 7d",
+			field: func(c *Config) any { return &c.SnapshotKeepTime },
 		},
 	}
 }

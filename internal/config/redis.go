@@ -136,8 +136,6 @@ func redisPersistenceKeys() []Key {
 			Help: "always yes: the log is the primary structure",
 		},
 		flag("no-appendfsync-on-rewrite", "no"),
-		number("auto-aof-rewrite-percentage", "100", 0, maxInt),
-		size("auto-aof-rewrite-min-size", "67108864", 0),
 		flag("aof-load-truncated", "yes"),
 		flag("aof-use-rdb-preamble", "yes"),
 		flag("aof-timestamp-enabled", "no"),
@@ -146,7 +144,6 @@ func redisPersistenceKeys() []Key {
 		flag("rdb-save-incremental-fsync", "yes"),
 		flag("rdbcompression", "yes"),
 		flag("rdb-del-sync-files", "no"),
-		flag("stop-writes-on-bgsave-error", "yes"),
 	}
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
@@ -11,118 +10,39 @@ import (
 	"github.com/kevydb/kevy/state"
 )
 
-// ErrSaving is returned while another snapshot is being written. The text is Redis's.
-var ErrSaving = errors.New("ERR Background save already in progress")
-
-// ErrNoDirectory is returned by snapshots of a store that lives in memory.
-var ErrNoDirectory = errors.New("ERR this store has no directory: it lives in memory only")
-
-// checkpointer writes snapshot sets, one at a time.
-type checkpointer struct {
-	e *Engine
-
-	mu      sync.Mutex
-	running bool
-	idle    *sync.Cond
-	closed  bool
-	status  SaveStatus
-}
-
-// SaveStatus is what INFO and LASTSAVE tell about snapshots.
-type SaveStatus struct {
-	Running   bool
-	StartedMS int64 // of the running one
-	LastMS    int64 // when the last good set was published; start-up time if there was none
-	LastID    string
-	LastErr   error // of the last try
-	LastTook  int64 // ms
-	Count     int   // since start
-}
-
-func (c *checkpointer) init(e *Engine) {
-	c.e = e
-	c.idle = sync.NewCond(&c.mu)
-	c.status.LastMS = e.now()
-	if id, _ := e.dir.Snapshot(); id != "" {
-		if set, err := snapshot.ReadSet(e.fs, e.dir.Path(), id); err == nil {
-			c.status.LastID, c.status.LastMS = id, set.TimeMS
-		}
-	}
-}
-
-func (c *checkpointer) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.closed:
-		return ErrClosed
-	case c.running:
-		return ErrSaving
-	case c.e.opt.Log.Ephemeral:
-		return ErrNoDirectory
-	}
-	c.running, c.status.Running, c.status.StartedMS = true, true, c.e.now()
-	return nil
-}
-
-func (c *checkpointer) end(id string, at int64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running, c.status.Running = false, false
-	c.status.LastErr = err
-	c.status.LastTook = c.e.now() - c.status.StartedMS
-	if err == nil {
-		c.status.LastID, c.status.LastMS = id, at
-		c.status.Count++
-	}
-	c.idle.Broadcast()
-}
-
-// close waits for a running snapshot and refuses later ones.
-func (c *checkpointer) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	for c.running {
-		c.idle.Wait()
-	}
-}
-
-// SaveStatus tells about the snapshots taken.
-func (e *Engine) SaveStatus() SaveStatus {
-	e.checkpoint.mu.Lock()
-	defer e.checkpoint.mu.Unlock()
-	return e.checkpoint.status
-}
-
-// LastSave returns the unix time in seconds of the last published snapshot set.
-func (e *Engine) LastSave() int64 { return e.SaveStatus().LastMS / 1000 }
-
 // Save writes and publishes a snapshot set and drops the log segments that neither it nor the feed
 // window needs. It returns when the set is durable. Writers go on meanwhile.
-func (e *Engine) Save() error {
-	if err := e.checkpoint.begin(); err != nil {
+func (e *Engine) Save() error { return e.saveNow(false) }
+
+// SaveAfter is Save that first waits for a snapshot being written.
+func (e *Engine) SaveAfter() error { return e.saveNow(true) }
+
+func (e *Engine) saveNow(wait bool) error {
+	if err := e.checkpoint.begin(SaveData, wait); err != nil {
 		return err
 	}
 	return e.save()
 }
 
 // BGSave starts a snapshot and returns at once.
-func (e *Engine) BGSave() error {
-	if err := e.checkpoint.begin(); err != nil {
+func (e *Engine) BGSave(kind SaveKind) error {
+	if err := e.checkpoint.begin(kind, false); err != nil {
 		return err
 	}
-	go func() {
-		if err := e.save(); err != nil {
-			e.logger.Error("background save failed", "error", err)
-		}
-	}()
+	go func() { _ = e.save() }() // logged, and in SaveStatus
 	return nil
 }
 
 func (e *Engine) save() error {
 	set, err := e.writeSet()
-	e.checkpoint.end(set.ID, set.TimeMS, err)
+	e.checkpoint.end(&set, err)
+	s := e.SaveStatus()
+	switch {
+	case err == nil:
+		e.logger.Info("snapshot published", "set", set.ID, "keys", set.Keys(), "bytes", set.Bytes(), "ms", s.ByKind[s.Kind].TookMS)
+	case !errors.Is(err, ErrClosed):
+		e.logger.Error("snapshot failed: the one before stays in force", "error", err, "failures", s.Failures)
+	}
 	return err
 }
 
@@ -131,6 +51,7 @@ type frozen struct {
 	cursor log.Cursor
 	view   *state.View
 	dirty  uint64
+	grown  int64
 }
 
 // freeze takes the views and cursors of all shards at one instant: no append runs, so a group over
@@ -139,22 +60,33 @@ func (e *Engine) freeze() (fs []frozen, nowMS int64) {
 	e.lock(e.all())
 	defer e.unlock(e.all())
 	for _, sh := range e.shards {
-		fs = append(fs, frozen{cursor: sh.log.Tail(), view: sh.ks.View(), dirty: sh.dirty})
+		fs = append(fs, frozen{cursor: sh.log.Tail(), view: sh.ks.View(), dirty: sh.dirty, grown: sh.grown()})
 	}
 	return fs, e.now()
 }
 
-func (e *Engine) closeViews(fs []frozen) {
-	for i, f := range fs {
-		sh := e.shards[i]
-		sh.mu.Lock()
-		f.view.Close()
-		sh.mu.Unlock()
-	}
+func (e *Engine) closeView(i int, f *frozen) {
+	sh := e.shards[i]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	f.view.Close()
 }
 
 func (e *Engine) writeSet() (set snapshot.Set, err error) {
+	if err := e.brokenErr(); err != nil {
+		return set, err
+	}
 	fs, now := e.freeze()
+	defer func() {
+		for i := range fs {
+			e.closeView(i, &fs[i]) // closing twice is allowed
+		}
+	}()
+	total := 0
+	for i := range fs {
+		total += fs[i].view.Len()
+	}
+	e.checkpoint.expect(total)
 	id := max(uint64(now), 1)
 	if last, err := e.lastSetID(); err != nil {
 		return set, err
@@ -162,12 +94,17 @@ func (e *Engine) writeSet() (set snapshot.Set, err error) {
 		id = last + 1
 	}
 	set = snapshot.Set{ID: snapshot.FormatID(id), TimeMS: now}
-	err = e.writeShards(&set, id, fs)
-	e.closeViews(fs)
-	if err != nil {
+	if err = e.writeShards(&set, id, fs); err != nil {
 		return set, err
 	}
 	return set, e.adopt(set, fs)
+}
+
+// expect takes note of how many keys the running snapshot will write.
+func (c *checkpointer) expect(keys int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status.KeysTotal = int64(keys)
 }
 
 // lastSetID returns the largest id among the sets on disk.
@@ -187,16 +124,19 @@ func (e *Engine) writeShards(set *snapshot.Set, id uint64, fs []frozen) error {
 	if err != nil {
 		return err
 	}
-	for i, f := range fs {
+	for i := range fs {
+		f := &fs[i]
 		h := snapshot.Header{
 			Shard: i, Shards: len(fs), Set: id, Cursor: f.cursor, TimeMS: set.TimeMS, HashSeed: e.dir.HashSeed(),
 		}
-		info, err := snapshot.WriteShard(fsys, snapshot.ShardPath(tmp, i), h, viewSource(f.view))
+		info, err := snapshot.WriteShard(fsys, snapshot.ShardPath(tmp, i), h, e.checkpoint.source(f.view))
+		e.closeView(i, f)
 		if err != nil {
 			return errors.Join(err, fsys.RemoveAll(tmp))
 		}
 		set.Shards = append(set.Shards, snapshot.ShardSet{
-			Generation: f.cursor.Generation, Offset: f.cursor.Offset, Keys: info.Keys, Bytes: info.Bytes,
+			Generation: f.cursor.Generation, Offset: f.cursor.Offset,
+			Keys: info.Keys, Bytes: info.Bytes, FrameBytes: info.FrameBytes,
 		})
 	}
 	// The cursor must not name frames that a power loss could still take away.
@@ -208,12 +148,16 @@ func (e *Engine) writeShards(set *snapshot.Set, id uint64, fs []frozen) error {
 	return snapshot.Publish(fsys, data, tmp, *set)
 }
 
-// viewSource emits what rebuilds the keys of a view.
-func viewSource(v *state.View) snapshot.Source {
+// source emits what rebuilds the keys of a view, until the engine closes.
+func (c *checkpointer) source(v *state.View) snapshot.Source {
 	return func(emit func(*effect.Effect) error, done func() error) (err error) {
 		v.Rebuild(func(ef *effect.Effect, last bool) bool {
 			if err = emit(ef); err == nil && last {
+				c.progress.Add(1)
 				err = done()
+			}
+			if err == nil && c.cancel.Load() {
+				err = ErrClosed
 			}
 			return err == nil
 		})
@@ -223,21 +167,17 @@ func viewSource(v *state.View) snapshot.Source {
 
 // adopt makes a published set the one that recovery starts from, and drops what it made unneeded.
 func (e *Engine) adopt(set snapshot.Set, fs []frozen) error {
-	old, _ := e.dir.Snapshot()
 	if err := e.dir.SetSnapshot(set.ID, set.Cursors()); err != nil {
 		return err
 	}
 	for i, sh := range e.shards {
 		sh.mu.Lock()
 		sh.dirty -= min(sh.dirty, fs[i].dirty)
+		sh.setGrown(max(0, sh.grown()-fs[i].grown))
 		sh.mu.Unlock()
 	}
-	if _, err := e.dir.DropUnneeded(); err != nil {
-		return err
-	}
-	if old != "" {
-		return snapshot.Remove(e.fs, e.dir.Path(), old)
-	}
+	// The set is in force: that something old is still there is no failure of it.
+	e.checkpoint.tidy()
 	return nil
 }
 
@@ -245,7 +185,7 @@ func (e *Engine) adopt(set snapshot.Set, fs []frozen) error {
 // snapshot is taken first.
 func (e *Engine) Reload(save bool) error {
 	if save {
-		if err := e.Save(); err != nil {
+		if err := e.SaveAfter(); err != nil {
 			return err
 		}
 	}

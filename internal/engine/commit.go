@@ -143,9 +143,16 @@ func (e *Engine) commitFlush(planned []command.Planned, now int64, cause log.Fra
 
 // newGeneration begins a generation on every shard. REQUIRES: all shard locks are held.
 func (e *Engine) newGeneration(cause log.Cause) error {
+	grown := make([]int64, len(e.shards))
+	for i, sh := range e.shards {
+		grown[i] = sh.grown()
+	}
 	if err := e.dir.NewGeneration(cause); err != nil {
 		e.markBroken(err)
 		return err
+	}
+	for i, sh := range e.shards {
+		sh.setGrown(grown[i])
 	}
 	e.txns.settle()
 	return nil

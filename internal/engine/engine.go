@@ -23,6 +23,8 @@ type Options struct {
 	Now func() int64
 	// Limits are the bounds for OBJECT ENCODING; nil means Redis's defaults.
 	Limits *state.Limits
+	// Snapshots says when snapshots are taken and which stay; nil: only when asked for, and the newest.
+	Snapshots *SnapshotPolicy
 	// Logger takes what operators should know; nil discards it.
 	Logger *slog.Logger
 }
@@ -58,6 +60,7 @@ type Engine struct {
 
 	evictor evictor
 
+	loaded     int // keys at start
 	checkpoint checkpointer
 	closeOnce  sync.Once
 }
@@ -125,6 +128,7 @@ func (e *Engine) start(rep *Report) error {
 	if err := e.load(rep, log.LimitWritten); err != nil {
 		return err
 	}
+	e.loaded = rep.Keys
 	e.checkpoint.init(e)
 	e.expirer = newExpirer(e)
 	e.nextExpiry.Store(0)

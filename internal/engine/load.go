@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -21,7 +20,7 @@ func (e *Engine) load(rep *Report, limit log.Limit) error {
 	rep.Snapshot = id
 	fresh := make([]*state.Keyspace, len(e.shards))
 	errs := make([]error, len(e.shards))
-	var frames atomic.Uint64
+	behind := make([]replayed, len(e.shards))
 	var wg sync.WaitGroup
 	for i := range e.shards {
 		wg.Go(func() {
@@ -29,9 +28,7 @@ func (e *Engine) load(rep *Report, limit log.Limit) error {
 			if id != "" {
 				from = &cursors[i]
 			}
-			ks, n, err := loadShard(e.fs, e.dir, i, id, from, limit, e.settings())
-			fresh[i], errs[i] = ks, err
-			frames.Add(n)
+			fresh[i], behind[i], errs[i] = loadShard(e.fs, e.dir, i, id, from, limit, e.settings())
 		})
 	}
 	wg.Wait()
@@ -47,33 +44,42 @@ func (e *Engine) load(rep *Report, limit log.Limit) error {
 		if old := e.keyspaces[i]; old != nil {
 			old.Release()
 		}
-		e.keyspaces[i], e.shards[i].ks = ks, ks
+		sh := e.shards[i]
+		e.keyspaces[i], sh.ks = ks, ks
+		sh.dirty = behind[i].frames
+		sh.setGrown(behind[i].bytes)
 		rep.Keys += ks.Len()
+		rep.Frames += behind[i].frames
 	}
-	rep.Frames = frames.Load()
 	return nil
 }
 
+// replayed is the log behind a snapshot.
+type replayed struct {
+	frames uint64
+	bytes  int64
+}
+
 // loadShard folds one shard: the snapshot, then the log from its cursor to the written tail.
-func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, limit log.Limit, with settings) (ks *state.Keyspace, frames uint64, err error) {
+func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, limit log.Limit, with settings) (ks *state.Keyspace, behind replayed, err error) {
 	ks = state.New(dir.HashSeed())
 	with.give(ks)
 	if from == nil && dir.Log(i).Appended() == 0 && len(dir.Lineage(i)) == 1 {
-		return ks, 0, nil // just created
+		return ks, behind, nil // just created
 	}
 	ks.BeginBulk()
 	if from != nil {
 		p := snapshot.ShardPath(snapshot.Dir(dir.Path(), set), i)
 		if err := loadSnapshot(fsys, p, ks); err != nil {
-			return ks, 0, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)
+			return ks, behind, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)
 		}
 	}
-	frames, err = replay(dir.Log(i), from, limit, ks)
+	behind, err = replay(dir.Log(i), from, limit, ks)
 	if err != nil {
-		return ks, frames, err
+		return ks, behind, err
 	}
 	ks.EndBulk()
-	return ks, frames, nil
+	return ks, behind, nil
 }
 
 func loadSnapshot(fsys vfs.FS, path string, ks *state.Keyspace) error {
@@ -85,29 +91,30 @@ func loadSnapshot(fsys vfs.FS, path string, ks *state.Keyspace) error {
 }
 
 // replay folds a shard's frames from a cursor (nil: the very first) to the limit, across generations.
-func replay(l *log.Log, from *log.Cursor, limit log.Limit, ks *state.Keyspace) (frames uint64, err error) {
+func replay(l *log.Log, from *log.Cursor, limit log.Limit, ks *state.Keyspace) (behind replayed, err error) {
 	start, err := startOf(l, from)
 	if err != nil {
-		return 0, err
+		return behind, err
 	}
 	r, err := l.NewReader(start, log.ReaderOptions{Limit: limit, Follow: true})
 	if err != nil {
-		return 0, fmt.Errorf("engine: shard %d from %s: %w", l.Shard(), start, err)
+		return behind, fmt.Errorf("engine: shard %d from %s: %w", l.Shard(), start, err)
 	}
 	defer r.Close()
 	var ef effect.Effect
 	for {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return frames, nil
+			return behind, nil
 		}
 		if err != nil {
-			return frames, err
+			return behind, err
 		}
 		if err := FoldFrame(ks, f, &ef); err != nil {
-			return frames, err
+			return behind, err
 		}
-		frames++
+		behind.frames++
+		behind.bytes += int64(log.Overhead + len(f.Payload))
 	}
 }
 

@@ -19,7 +19,10 @@ type shard struct {
 	watched map[string][]*Watch
 	lastTxn uint64 // newest transaction with a part here
 	dirty   uint64 // effects since the last snapshot
-	expired uint64 // keys expired since start
+
+	grownBefore int64  // bytes of log since the last snapshot, until the log had
+	grownMark   int64  // this many bytes; see grown
+	expired     uint64 // keys expired since start
 
 	waits      waits          // clients that wait for keys
 	readyClock *atomic.Uint64 // of the engine: orders ready keys over shards

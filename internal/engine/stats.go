@@ -7,8 +7,11 @@ import (
 // Stats is a picture of the engine for INFO.
 type Stats struct {
 	Keys, Expires int
+	Loaded        int    // keys at start
 	Expired       uint64 // keys deleted at their deadline since start
 	Dirty         uint64 // effects since the last snapshot
+	LogGrown      int64  // bytes of log since the last snapshot
+	ViewBytes     int64  // memory kept for open views: what changed while a snapshot is being written
 	UsedBytes     int64  // memory accounted to records
 	// WaitedKeys counts the keys clients wait for, WaitedAnyChange those where one wants to know of any change,
 	// WaitTimed the clients that wait with a timeout.
@@ -35,7 +38,7 @@ func (e *Engine) Stats() Stats { return e.stats(false) }
 func (e *Engine) StatsInside() Stats { return e.stats(true) }
 
 func (e *Engine) stats(locked bool) Stats {
-	s := Stats{Policy: e.Policy(), Err: e.brokenErr(), Save: e.SaveStatus(), WaitTimed: int(e.waitTimed.Load())}
+	s := Stats{Loaded: e.loaded, Policy: e.Policy(), Err: e.brokenErr(), Save: e.SaveStatus(), WaitTimed: int(e.waitTimed.Load())}
 	for _, sh := range e.shards {
 		if !locked {
 			sh.mu.Lock()
@@ -43,6 +46,8 @@ func (e *Engine) stats(locked bool) Stats {
 		x := ShardStats{Keys: sh.ks.Len(), Expires: sh.ks.LenWithDeadline(), Cursor: sh.log.Tail()}
 		s.Expired += sh.expired
 		s.Dirty += sh.dirty
+		s.LogGrown += sh.grown()
+		s.ViewBytes += sh.ks.Memory().Deferred
 		s.UsedBytes += sh.ks.UsedBytes()
 		s.WaitedKeys += len(sh.waits.queues)
 		for _, q := range sh.waits.queues {

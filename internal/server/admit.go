@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/script"
 )
 
 // Reasons of the whole server to send commands through the slow path.
@@ -13,6 +14,7 @@ const (
 	gateMemory                       // maxmemory is set
 	gateScript                       // a script runs, or is about to
 	gateACL                          // somebody may not do everything
+	gateSnapshot                     // snapshots fail and stop-writes-on-bgsave-error says that writes are refused
 )
 
 const (
@@ -79,6 +81,8 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 	case gate&gateScript != 0 && s.duringScript(cmd, args):
 	case gate&gateMemory != 0 && gate&gateScript == 0 && !s.srv.memory.room(s.ticket()) && s.needsMemory(cmd, args):
 		s.refuse(cmd, msgOOM)
+	case gate&gateSnapshot != 0 && s.writes(cmd, args):
+		s.refuse(cmd, script.MsgSnapshots)
 	case s.gate&gateSubscriber != 0 && !s.w.RESP3() && !subscriberMay(cmd):
 		s.refuse(cmd, msgSubscriber(cmd))
 	case gate&(gatePauseAll|gatePauseWrite) != 0 && s.paused(cmd, args, gate) && s.srv.pause.postpone(s, cmd, args):
@@ -106,6 +110,15 @@ func (s *session) needsMemory(cmd *command.Command, args [][]byte) bool {
 		return s.multi.flags&command.DenyOOM != 0
 	}
 	return s.flagsOf(cmd, args)&command.DenyOOM != 0 || (s.multi.on && !leavesMulti(cmd))
+}
+
+// writes reports whether the command is one that Redis refuses when it can't persist: a write, an EXEC of one, or
+// PING, which tells monitors.
+func (s *session) writes(cmd *command.Command, args [][]byte) bool {
+	if cmd.Name == "exec" {
+		return s.multi.flags&command.Write != 0
+	}
+	return s.flagsOf(cmd, args)&command.Write != 0 || cmd.Name == "ping"
 }
 
 func leavesMulti(cmd *command.Command) bool {

@@ -121,16 +121,21 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 
 // applyToShards puts into force what takes the shards' locks. REQUIRES: the caller holds none of them.
 func (srv *Server) applyToShards(cfg *config.Config, keys []*config.Key) {
-	limits, evicts := false, false
+	limits, evicts, snapshots := false, false, false
 	for _, k := range keys {
 		limits = limits || limitKeys[k.Name]
 		evicts = evicts || evictionKeys[k.Name]
+		snapshots = snapshots || snapshotKeys[k.Name]
 		if k.Name == "maxmemory" {
 			srv.memory.setLimit(cfg.MaxMemory)
 		}
 	}
 	if evicts {
 		srv.eng.SetEviction(eviction(cfg))
+	}
+	if snapshots {
+		srv.eng.SetSnapshotPolicy(SnapshotPolicy(cfg))
+		srv.checkSnapshots()
 	}
 	if limits {
 		srv.eng.SetLimits(Limits(cfg))

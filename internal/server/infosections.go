@@ -120,46 +120,6 @@ func (r *report) memory() {
 	r.zeros("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
 }
 
-func (r *report) persistence() {
-	save := &r.stats.Save
-	saving, rewriting := save.Running, false
-	if save.Running && r.srv.rewriting.Load() {
-		saving, rewriting = false, true
-	}
-	running := int64(-1)
-	if save.Running {
-		running = (r.now.UnixMilli() - save.StartedMS) / 1000
-	}
-	last := int64(-1)
-	if save.Count > 0 || save.LastErr != nil {
-		last = save.LastTook / 1000
-	}
-	r.zeros("loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
-	r.field("current_fork_perc", "0.00")
-	r.zeros("current_save_keys_processed", "current_save_keys_total")
-	r.fields(
-		"rdb_changes_since_last_save", r.stats.Dirty, "rdb_bgsave_in_progress", bit(saving),
-		"rdb_last_save_time", save.LastMS/1000, "rdb_last_bgsave_status", okOrErr(save.LastErr),
-		"rdb_last_bgsave_time_sec", last, "rdb_current_bgsave_time_sec", running,
-		"rdb_saves", save.Count, "rdb_last_cow_size", 0, "rdb_last_load_keys_expired", 0,
-		"rdb_last_load_keys_loaded", 0, "aof_enabled", 1,
-		"aof_rewrite_in_progress", bit(rewriting), "aof_rewrite_scheduled", bit(r.srv.scheduled.Load() > 0),
-		"aof_last_rewrite_time_sec", -1, "aof_current_rewrite_time_sec", -1,
-		"aof_last_bgrewrite_status", "ok", "aof_rewrites", 0,
-		"aof_rewrites_consecutive_failures", 0, "aof_last_write_status", okOrErr(r.stats.Err),
-		"aof_last_cow_size", 0, "module_fork_in_progress", 0, "module_fork_last_cow_size", 0,
-	)
-	var size int64
-	for i := range r.stats.Shards {
-		size += r.stats.Shards[i].Retained
-	}
-	r.fields("aof_current_size", size, "aof_base_size", 0)
-	r.zeros("aof_pending_rewrite", "aof_buffer_length", "aof_pending_bio_fsync", "aof_delayed_fsync")
-	if r.stats.Err != nil {
-		r.field("log_error", oneLine(r.stats.Err.Error()))
-	}
-}
-
 func (r *report) replication() {
 	r.fields(
 		"role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",

@@ -2,8 +2,9 @@ package server
 
 import (
 	"errors"
-	"time"
+	"strings"
 
+	"github.com/kevydb/kevy/internal/config"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/resp"
 )
@@ -12,16 +13,20 @@ func lastSaveCommand(s *session, _ [][]byte) { s.w.Int(s.srv.eng.LastSave()) }
 
 // saveError words an engine error for a reply.
 func saveError(err error) string {
-	if errors.Is(err, engine.ErrSaving) || errors.Is(err, engine.ErrNoDirectory) {
+	if errors.Is(err, engine.ErrSaving) || errors.Is(err, engine.ErrRewriting) || errors.Is(err, engine.ErrNoDirectory) {
 		return err.Error()
 	}
 	return "ERR snapshot failed: " + err.Error()
 }
 
+// saveCommand is SAVE. As with Redis it is refused while BGSAVE runs, but not while the log is rewritten.
 func saveCommand(s *session, _ [][]byte) {
 	s.parkRun(func(w *resp.Writer) {
-		s.srv.rewriting.Store(false)
-		if err := s.srv.eng.Save(); err != nil {
+		err := s.srv.eng.Save()
+		if errors.Is(err, engine.ErrRewriting) {
+			err = s.srv.eng.SaveAfter()
+		}
+		if err != nil {
 			w.Error(saveError(err))
 			return
 		}
@@ -29,75 +34,60 @@ func saveCommand(s *session, _ [][]byte) {
 	})
 }
 
-// bgsaveCommand is BGSAVE [SCHEDULE]: scheduled, it waits for the snapshot under way.
+const msgOtherSave = "ERR Another child process is active (AOF?): can't BGSAVE right now. " +
+	"Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible."
+
+// bgsaveCommand is BGSAVE [SCHEDULE]: scheduled, it waits for BGREWRITEAOF's snapshot to end.
 func bgsaveCommand(s *session, args [][]byte) {
 	schedule := len(args) == 2 && isName(args[1], "schedule")
 	if len(args) > 2 || (len(args) == 2 && !schedule) {
 		s.w.Error(msgSyntax)
 		return
 	}
-	s.background("Background saving started", "Background saving scheduled", schedule, false)
+	s.background(engine.SaveData, "Background saving", func(err error) string {
+		switch {
+		case !errors.Is(err, engine.ErrRewriting):
+			return saveError(err)
+		case schedule:
+			return ""
+		}
+		return msgOtherSave
+	})
 }
 
 // bgrewriteaofCommand is BGREWRITEAOF: a snapshot, and the log segments it makes unneeded dropped.
 func bgrewriteaofCommand(s *session, _ [][]byte) {
-	s.background("Background append only file rewriting started",
-		"Background append only file rewriting scheduled", true, true)
-}
-
-// background starts a snapshot; rewrite says which command's name INFO shows it under. Inside a transaction, which holds the shard locks that a snapshot
-// needs for a moment, it starts when the transaction is over.
-func (s *session) background(started, scheduled string, schedule, rewrite bool) {
-	if s.multi.running {
-		s.w.Simple(scheduled)
-		s.onLoop(func() { s.srv.saveSoon(rewrite) })
-		return
-	}
-	s.parkRun(func(w *resp.Writer) {
-		err := s.srv.bgsave(rewrite)
-		switch {
-		case err == nil:
-			w.Simple(started)
-		case errors.Is(err, engine.ErrSaving) && schedule:
-			s.srv.saveSoon(rewrite)
-			w.Simple(scheduled)
-		default:
-			w.Error(saveError(err))
+	s.background(engine.RewriteLog, "Background append only file rewriting", func(err error) string {
+		if errors.Is(err, engine.ErrSaving) {
+			return ""
 		}
+		return saveError(err)
 	})
 }
 
-// bgsave starts a snapshot and remembers under which name.
-func (srv *Server) bgsave(rewrite bool) error {
-	err := srv.eng.BGSave()
-	if err == nil {
-		srv.rewriting.Store(rewrite)
+// background starts a snapshot. When it can't, refusal says with which error; with none, it is to begin when the running
+// one has ended. Inside a transaction, which holds the shard locks that a snapshot needs for a moment, it
+// begins when the transaction is over.
+func (s *session) background(kind engine.SaveKind, what string, refusal func(error) string) {
+	eng := s.srv.eng
+	if s.multi.running {
+		s.w.Simple(what + " scheduled")
+		eng.ScheduleSave(kind)
+		return
 	}
-	return err
-}
-
-// saveSoon starts a snapshot as soon as none runs.
-func (srv *Server) saveSoon(rewrite bool) {
-	srv.jobs.Add(1)
-	srv.scheduled.Add(1)
-	go func() {
-		defer srv.jobs.Done()
-		defer srv.scheduled.Add(-1)
-		for {
-			err := srv.bgsave(rewrite)
-			if !errors.Is(err, engine.ErrSaving) {
-				if err != nil {
-					srv.log.Error("scheduled snapshot failed", "error", err)
-				}
-				return
-			}
-			select {
-			case <-time.After(cronPeriod):
-			case <-srv.ctx.Done():
-				return
-			}
+	s.parkRun(func(w *resp.Writer) {
+		err := eng.BGSave(kind)
+		if err == nil {
+			w.Simple(what + " started")
+			return
 		}
-	}()
+		if text := refusal(err); text != "" {
+			w.Error(text)
+			return
+		}
+		eng.ScheduleSave(kind)
+		w.Simple(what + " scheduled")
+	})
 }
 
 // shutdownOptions is a parsed SHUTDOWN.
@@ -125,7 +115,9 @@ func parseShutdown(args [][]byte) (o shutdownOptions, ok bool) {
 }
 
 // shutdownCommand is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. The log is always brought to
-// disk; SAVE takes a snapshot as well. The client gets no reply but the end of its connection.
+// disk; SAVE takes a snapshot as well, which without SAVE and NOSAVE happens only when there are save rules. FORCE
+// goes on when the snapshot fails. NOW has no meaning without replicas. The client gets no reply but the end of
+// its connection.
 func shutdownCommand(s *session, args [][]byte) {
 	o, ok := parseShutdown(args)
 	switch {
@@ -141,12 +133,9 @@ func shutdownCommand(s *session, args [][]byte) {
 		return
 	}
 	s.parkRun(func(w *resp.Writer) {
-		if o.save {
-			if err := s.srv.eng.Save(); err != nil && !o.force {
-				s.srv.log.Error("SHUTDOWN SAVE: snapshot failed, going on", "error", err)
-				w.Error("ERR Errors trying to SHUTDOWN. Check logs.")
-				return
-			}
+		if err := s.srv.saveAtEnd(o); err != nil {
+			w.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+			return
 		}
 		s.srv.log.Info("shutdown asked for by a client", "addr", s.conn.RemoteAddr())
 		select {
@@ -155,4 +144,66 @@ func shutdownCommand(s *session, args [][]byte) {
 		}
 		s.conn.Close()
 	})
+}
+
+// saveAtEnd takes the snapshot that a shutdown asks for. The error means: do not shut down.
+func (srv *Server) saveAtEnd(o shutdownOptions) error {
+	if !o.save && (o.nosave || len(srv.config().Save) == 0) {
+		return nil
+	}
+	err := srv.eng.SaveAfter()
+	switch {
+	case err == nil || errors.Is(err, engine.ErrNoDirectory):
+		return nil
+	case o.force:
+		srv.log.Warn("snapshot before the shutdown failed; it was forced", "error", err)
+		return nil
+	}
+	srv.log.Error("snapshot before the shutdown failed: the shutdown is called off", "error", err)
+	return err
+}
+
+// SaveAtSignal takes the snapshot that shutdown-on-sigterm or shutdown-on-sigint asks for. The error means: do not
+// stop.
+func (srv *Server) SaveAtSignal(key string) error {
+	text, _ := srv.config().Get(key)
+	var args [][]byte
+	for word := range strings.FieldsSeq(text) {
+		if word != "default" {
+			args = append(args, []byte(word))
+		}
+	}
+	o, ok := parseShutdown(append([][]byte{nil}, args...))
+	if !ok {
+		srv.log.Warn("words that exclude each other", "key", key, "value", text)
+		o = shutdownOptions{}
+	}
+	return srv.saveAtEnd(o)
+}
+
+// snapshotKeys are the keys of SnapshotPolicy, and stop-writes-on-bgsave-error.
+var snapshotKeys = map[string]bool{
+	"save": true, "auto-aof-rewrite-percentage": true, "auto-aof-rewrite-min-size": true, "snapshot-keep": true,
+	"snapshot-keep-time": true, "log-keep-time": true, "log-keep-bytes": true, "stop-writes-on-bgsave-error": true,
+}
+
+// checkSnapshots refuses writes, or takes them again, as stop-writes-on-bgsave-error says: with save rules only, as
+// without them nobody has asked for snapshots.
+func (srv *Server) checkSnapshots() {
+	cfg := srv.config()
+	failed := cfg.StopWrites && len(cfg.Save) > 0 && srv.eng.SaveStatus().ByKind[engine.SaveData].Failures > 0
+	srv.setGate(gateSnapshot, failed)
+}
+
+// SnapshotPolicy is what the configuration says about snapshots.
+func SnapshotPolicy(cfg *config.Config) engine.SnapshotPolicy {
+	p := engine.SnapshotPolicy{
+		GrowthPercent: cfg.GrowthPercent, GrowthMin: cfg.GrowthMin,
+		Keep: int(cfg.SnapshotKeep), KeepTime: cfg.SnapshotKeepTime,
+		LogKeepTime: cfg.LogKeepTime, LogKeepBytes: cfg.LogKeepBytes,
+	}
+	for _, r := range cfg.Save {
+		p.Rules = append(p.Rules, engine.SaveRule{Seconds: r.Seconds, Changes: r.Changes})
+	}
+	return p
 }

@@ -75,9 +75,6 @@ type Server struct {
 	blocked atomic.Int64
 	ctxs    sync.Pool
 
-	rewriting atomic.Bool  // the last snapshot was begun by BGREWRITEAOF
-	scheduled atomic.Int64 // snapshots waiting for the running one
-
 	expire   expireSwitch
 	stop     chan StopRequest
 	stopping atomic.Bool
@@ -85,7 +82,7 @@ type Server struct {
 
 // StopRequest is a client's SHUTDOWN.
 type StopRequest struct {
-	// Save says that a snapshot was taken on the way.
+	// Save says that the client asked for a snapshot, which was taken.
 	Save bool
 }
 
@@ -286,6 +283,7 @@ func (srv *Server) cron() {
 		case now := <-t.C:
 			srv.sampleRates(now)
 			srv.memory.check()
+			srv.checkSnapshots()
 		case <-srv.ctx.Done():
 			return
 		}

@@ -120,8 +120,11 @@ func TestSaveCommands(t *testing.T) {
 		return strings.Contains(info, "rdb_bgsave_in_progress:0") && strings.Contains(info, "aof_rewrite_in_progress:0") &&
 			strings.Contains(info, "aof_rewrite_scheduled:0")
 	})
-	if got := c.field("persistence", "rdb_saves"); got != "3" {
-		t.Errorf("rdb_saves:%s", got)
+	if rdb, aof := c.field("persistence", "rdb_saves"), c.field("persistence", "aof_rewrites"); rdb != "2" || aof != "1" {
+		t.Errorf("rdb_saves:%s aof_rewrites:%s", rdb, aof)
+	}
+	if got := c.field("persistence", "snapshot_last_keys"); got != "1" {
+		t.Errorf("snapshot_last_keys:%s", got)
 	}
 }
 

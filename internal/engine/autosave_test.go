@@ -1,0 +1,272 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
+	"github.com/kevydb/kevy/internal/testkit/gate"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/snapshot"
+)
+
+// until waits for a state of the snapshots.
+func until(t *testing.T, s *gate.Store, what string, ok func(engine.SaveStatus) bool) engine.SaveStatus {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; {
+		st := s.E.SaveStatus()
+		if ok(st) {
+			return st
+		}
+		if time.Now().After(end) {
+			t.Fatalf("never: %s: %+v", what, st)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func count(n int) func(engine.SaveStatus) bool {
+	return func(st engine.SaveStatus) bool { return st.Count == n && !st.Running }
+}
+
+func TestSaveRules(t *testing.T) {
+	s := gate.Open(t, crashfs.New(), 2, &gate.Clock{MS: 1_800_000_000_000})
+	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{Rules: []engine.SaveRule{{Seconds: 60, Changes: 3}, {Seconds: 900, Changes: 1}}})
+	s.Do("SET a 1")
+	s.Do("SET b 1")
+	s.Clock.Advance(100_000)
+	if n := s.E.AutoSnapshot(); n {
+		t.Error("two changes in 100 s met a rule")
+	}
+	s.Do("SET c 1")
+	if !s.E.AutoSnapshot() {
+		t.Error("three changes in 100 s met no rule")
+	}
+	st := until(t, s, "a snapshot by rule", count(1))
+	if st.ByKind[engine.SaveData].Count != 1 || st.LastKeys != 3 || s.E.Stats().Dirty != 0 {
+		t.Errorf("%+v, %d changes", st, s.E.Stats().Dirty)
+	}
+	s.Do("DEL c")
+	s.Clock.Advance(901_000)
+	if !s.E.AutoSnapshot() {
+		t.Error("one change in 901 s met no rule")
+	}
+	until(t, s, "a second snapshot", count(2))
+	s.Clock.Advance(10_000_000)
+	if s.E.AutoSnapshot() {
+		t.Error("a rule was met without a change")
+	}
+	s.Close()
+}
+
+// TestSnapshotByGrowth: the log's growth asks for snapshots, counts over restarts and over FLUSHALL.
+func TestSnapshotByGrowth(t *testing.T) {
+	fs := crashfs.New()
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	policy := engine.SnapshotPolicy{GrowthPercent: 100, GrowthMin: 32 << 10}
+	s := gate.Open(t, fs, 2, clock)
+	fill := func(n int) {
+		for i := range n {
+			s.Do(fmt.Sprintf("SET k%d %s", i, strings.Repeat("v", 900)))
+		}
+	}
+	fill(20)
+	s.E.SetSnapshotPolicy(policy)
+	if s.E.AutoSnapshot() {
+		t.Error("20 KiB are less than the 32 that are the least")
+	}
+	s.Close()
+	s = gate.Open(t, fs, 2, clock)
+	grown := s.E.Stats().LogGrown
+	if grown < 18<<10 || grown > 22<<10 {
+		t.Errorf("after a restart the log has grown by %d bytes", grown)
+	}
+	s.Do("FLUSHALL")
+	if n := s.E.Stats().LogGrown; n <= grown {
+		t.Errorf("grown by %d bytes after FLUSHALL, %d before", n, grown)
+	}
+	fill(20)
+	s.E.SetSnapshotPolicy(policy)
+	st := until(t, s, "a snapshot by growth", count(1))
+	if st.ByKind[engine.RewriteLog].Count != 1 || st.BaseBytes < 18<<10 || s.E.Stats().LogGrown != 0 {
+		t.Errorf("%+v, grown %d", st, s.E.Stats().LogGrown)
+	}
+	fill(15)
+	if s.E.AutoSnapshot() {
+		t.Error("15 KiB are less than 100% of 20")
+	}
+	fill(8)
+	until(t, s, "another snapshot by growth", count(2))
+	s.Close()
+}
+
+// TestFailedSnapshots: a failure is shown, keeps the old set, and is tried again, later each time.
+func TestFailedSnapshots(t *testing.T) {
+	base := crashfs.New()
+	fs := faultfs.New(base)
+	s := gate.Open(t, fs, 2, &gate.Clock{MS: 1_800_000_000_000})
+	s.Do("MSET a 1 b 2")
+	if err := s.E.Save(); err != nil {
+		t.Fatal(err)
+	}
+	good := s.E.SaveStatus().LastID
+	fs.Inject(faultfs.OnPath(".snap", faultfs.FailFrom(faultfs.OpSync, 1, nil)))
+	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{Rules: []engine.SaveRule{{Seconds: 1, Changes: 1}}})
+	s.Do("SET a 3")
+	var waits []int64
+	for n := 1; n <= 8; n++ {
+		s.Clock.Advance(400_000)
+		s.E.AutoSnapshot()
+		st := until(t, s, fmt.Sprintf("failure %d", n), func(st engine.SaveStatus) bool { return st.Failures >= n && !st.Running })
+		if st.LastErr() == nil || st.LastID != good || st.ByKind[engine.SaveData].Err == nil {
+			t.Fatalf("%+v", st)
+		}
+		waits = append(waits, st.RetryMS-s.Clock.Now())
+		if s.E.AutoSnapshot() {
+			t.Errorf("tried again at once after failure %d", n)
+		}
+	}
+	if fmt.Sprint(waits) != "[5000 10000 20000 40000 80000 160000 300000 300000]" {
+		t.Errorf("waits %v", waits)
+	}
+	if st := s.E.SaveStatus(); st.Sets != 1 {
+		t.Errorf("failures left %d sets", st.Sets)
+	}
+	fs.Inject(nil)
+	s.Clock.Advance(400_000)
+	s.E.AutoSnapshot()
+	st := until(t, s, "a good one", func(st engine.SaveStatus) bool { return st.Failures == 0 })
+	if st.LastErr() != nil || st.LastID == good {
+		t.Errorf("%+v", st)
+	}
+	s.Close()
+}
+
+func TestScheduledSnapshots(t *testing.T) {
+	s := gate.Open(t, crashfs.New(), 1, &gate.Clock{MS: 1_800_000_000_000})
+	for i := range 2000 {
+		s.Do(fmt.Sprintf("SET k%d v", i))
+	}
+	if err := s.E.BGSave(engine.RewriteLog); err != nil {
+		t.Fatal(err)
+	}
+	err := s.E.BGSave(engine.SaveData)
+	if err != nil && !errors.Is(err, engine.ErrRewriting) {
+		t.Fatal(err)
+	}
+	s.E.ScheduleSave(engine.SaveData)
+	s.E.ScheduleSave(engine.RewriteLog)
+	st := until(t, s, "scheduled snapshots", func(st engine.SaveStatus) bool {
+		return st.ByKind[engine.SaveData].Count >= 1 && st.ByKind[engine.RewriteLog].Count >= 2 && !st.Running
+	})
+	if st.ByKind[0].Scheduled || st.ByKind[1].Scheduled {
+		t.Errorf("%+v", st)
+	}
+	s.Close()
+}
+
+// TestCloseEndsSnapshot: Close does not wait for a long snapshot, and leaves the old set in force.
+func TestCloseEndsSnapshot(t *testing.T) {
+	fs := crashfs.New()
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, fs, 1, clock)
+	s.Do("SET a 1")
+	if err := s.E.Save(); err != nil {
+		t.Fatal(err)
+	}
+	good := s.E.SaveStatus().LastID
+	if err := s.E.BGSave(engine.SaveData); err != nil {
+		t.Fatal(err)
+	}
+	want := s.Digest()
+	s.Close()
+	r := gate.Open(t, fs, 1, clock)
+	if got := r.Digest(); got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+	if st := r.E.SaveStatus(); st.LastID != good && st.Sets < 2 {
+		t.Errorf("%+v", st)
+	}
+	r.Close()
+}
+
+// TestKeptSets: so many sets stay, those that the log's window needs as well, and they lead to every point of it.
+func TestKeptSets(t *testing.T) {
+	fs := crashfs.New()
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, fs, 2, clock)
+	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{Keep: 3})
+	save := func() {
+		t.Helper()
+		clock.Advance(60_000)
+		for i := range 40 {
+			s.Do(fmt.Sprintf("SET k%d %s%d", i, strings.Repeat("v", 4000), clock.Now()))
+		}
+		if err := s.E.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 6 {
+		save()
+	}
+	if st := s.E.SaveStatus(); st.Sets != 3 {
+		t.Errorf("%d sets, want the newest 3", st.Sets)
+	}
+	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{Keep: 1, LogKeepTime: 10 * time.Minute})
+	type point struct {
+		at     []log.Cursor
+		digest string
+		ms     int64
+	}
+	var points []point
+	for range 30 {
+		save()
+		s.Do("SET extra " + fmt.Sprint(clock.Now()))
+		points = append(points, point{s.Cursors(), s.Digest(), clock.Now()})
+	}
+	st := s.E.SaveStatus()
+	if st.Sets < 2 || st.Sets > 14 {
+		t.Errorf("%d sets for a window of ten of thirty", st.Sets)
+	}
+	if err := s.E.Flush(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.E.Flush(1); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for i, p := range points {
+		res, err := engine.Restore(engine.RestoreOptions{FS: fs, From: gate.Dir, To: fmt.Sprintf("to%d", i), At: p.at})
+		if clock.Now()-p.ms > 600_000 {
+			continue
+		}
+		n++
+		if err != nil || !strings.Contains(p.digest, res.Digest) {
+			t.Errorf("point %d, %d s old: %v", i, (clock.Now()-p.ms)/1000, err)
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d points lie in the window", n)
+	}
+	plan, err := s.E.Prune(true, func(p *engine.SnapshotPolicy) { *p = engine.SnapshotPolicy{Keep: 1} })
+	if err != nil || len(plan) != st.Sets || !plan[len(plan)-1].Keep || plan[0].Keep {
+		t.Errorf("a dry prune: %+v, %v", plan, err)
+	}
+	if ids, _ := snapshot.List(fs, gate.Dir); len(ids) != st.Sets {
+		t.Errorf("a dry prune removed sets: %d, were %d", len(ids), st.Sets)
+	}
+	for range 2 { // a plan carried out twice is carried out once
+		if _, err := s.E.Prune(false, func(p *engine.SnapshotPolicy) { *p = engine.SnapshotPolicy{Keep: 1} }); err != nil {
+			t.Fatal(err)
+		}
+		if st := s.E.SaveStatus(); st.Sets != 1 {
+			t.Errorf("%d sets after pruning to one", st.Sets)
+		}
+	}
+	s.Close()
+}

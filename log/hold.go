@@ -1,0 +1,41 @@
+package log
+
+// Hold keeps the segments from the given cursors on (one for each shard) from being dropped, whatever else
+// is needed, until the next call; nil holds none. A cursor that is not in the log holds nothing.
+func (d *Dir) Hold(cursors []Cursor) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hold = append([]Cursor(nil), cursors...)
+}
+
+// heldFrom returns the number of the oldest segment that Hold keeps in a shard. REQUIRES: d.mu.
+func (d *Dir) heldFrom(shard int) (number uint64, ok bool) {
+	if shard >= len(d.hold) {
+		return 0, false
+	}
+	s := d.logs[shard].find(d.hold[shard])
+	if s == nil {
+		return 0, false
+	}
+	return s.number, true
+}
+
+// BytesFrom returns at least how many bytes of frames lie between a cursor and the tail, over all generations. It
+// counts whole segments behind the cursor's. ok is false when the log does not go on from there to the tail.
+func (l *Log) BytesFrom(c Cursor) (bytes int64, ok bool) {
+	l.segMu.RLock()
+	defer l.segMu.RUnlock()
+	from := l.findLocked(c)
+	if from == nil {
+		return 0, false
+	}
+	if end, _, known := l.endOf(c.Generation); !known || c.Offset > end {
+		return 0, false
+	}
+	for _, s := range l.segs {
+		if s.number > from.number {
+			bytes += s.end.Load() - headerBytes
+		}
+	}
+	return bytes, true
+}
