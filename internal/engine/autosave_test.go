@@ -195,73 +195,38 @@ func TestCloseEndsSnapshot(t *testing.T) {
 	r.Close()
 }
 
-// TestKeptSets: so many sets stay, those that the log's window needs as well, and they lead to every point of it.
+// saveRound changes every key, a minute later than the round before, and takes a snapshot.
+func saveRound(t *testing.T, s *gate.Store) {
+	t.Helper()
+	s.Clock.Advance(60_000)
+	for i := range 40 {
+		s.Do(fmt.Sprintf("SET k%d %s%d", i, strings.Repeat("v", 4000), s.Clock.Now()))
+	}
+	if err := s.E.Save(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestKeptSets(t *testing.T) {
 	fs := crashfs.New()
-	clock := &gate.Clock{MS: 1_800_000_000_000}
-	s := gate.Open(t, fs, 2, clock)
+	s := gate.Open(t, fs, 2, &gate.Clock{MS: 1_800_000_000_000})
 	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{Keep: 3})
-	save := func() {
-		t.Helper()
-		clock.Advance(60_000)
-		for i := range 40 {
-			s.Do(fmt.Sprintf("SET k%d %s%d", i, strings.Repeat("v", 4000), clock.Now()))
-		}
-		if err := s.E.Save(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for range 6 {
-		save()
+		saveRound(t, s)
 	}
 	if st := s.E.SaveStatus(); st.Sets != 3 {
 		t.Errorf("%d sets, want the newest 3", st.Sets)
 	}
-	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{Keep: 1, LogKeepTime: 10 * time.Minute})
-	type point struct {
-		at     []log.Cursor
-		digest string
-		ms     int64
-	}
-	var points []point
-	for range 30 {
-		save()
-		s.Do("SET extra " + fmt.Sprint(clock.Now()))
-		points = append(points, point{s.Cursors(), s.Digest(), clock.Now()})
-	}
-	st := s.E.SaveStatus()
-	if st.Sets < 2 || st.Sets > 14 {
-		t.Errorf("%d sets for a window of ten of thirty", st.Sets)
-	}
-	if err := s.E.Flush(0); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.E.Flush(1); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for i, p := range points {
-		res, err := engine.Restore(engine.RestoreOptions{FS: fs, From: gate.Dir, To: fmt.Sprintf("to%d", i), At: p.at})
-		if clock.Now()-p.ms > 600_000 {
-			continue
-		}
-		n++
-		if err != nil || !strings.Contains(p.digest, res.Digest) {
-			t.Errorf("point %d, %d s old: %v", i, (clock.Now()-p.ms)/1000, err)
-		}
-	}
-	if n < 10 {
-		t.Errorf("only %d points lie in the window", n)
-	}
-	plan, err := s.E.Prune(true, func(p *engine.SnapshotPolicy) { *p = engine.SnapshotPolicy{Keep: 1} })
-	if err != nil || len(plan) != st.Sets || !plan[len(plan)-1].Keep || plan[0].Keep {
+	one := func(p *engine.SnapshotPolicy) { *p = engine.SnapshotPolicy{Keep: 1} }
+	plan, err := s.E.Prune(true, one)
+	if err != nil || len(plan) != 3 || !plan[2].Keep || plan[0].Keep || plan[1].Keep {
 		t.Errorf("a dry prune: %+v, %v", plan, err)
 	}
-	if ids, _ := snapshot.List(fs, gate.Dir); len(ids) != st.Sets {
-		t.Errorf("a dry prune removed sets: %d, were %d", len(ids), st.Sets)
+	if ids, _ := snapshot.List(fs, gate.Dir); len(ids) != 3 {
+		t.Errorf("a dry prune removed sets: there are %d", len(ids))
 	}
 	for range 2 { // a plan carried out twice is carried out once
-		if _, err := s.E.Prune(false, func(p *engine.SnapshotPolicy) { *p = engine.SnapshotPolicy{Keep: 1} }); err != nil {
+		if _, err := s.E.Prune(false, one); err != nil {
 			t.Fatal(err)
 		}
 		if st := s.E.SaveStatus(); st.Sets != 1 {
@@ -269,4 +234,47 @@ func TestKeptSets(t *testing.T) {
 		}
 	}
 	s.Close()
+}
+
+// TestKeptWindow: the sets that the log's window needs stay, few of them, and lead to every point of it, also after a restart.
+func TestKeptWindow(t *testing.T) {
+	fs := crashfs.New()
+	s := gate.Open(t, fs, 2, &gate.Clock{MS: 1_800_000_000_000})
+	policy := engine.SnapshotPolicy{Keep: 1, LogKeepTime: 10 * time.Minute}
+	s.E.SetSnapshotPolicy(policy)
+	type point struct {
+		at     []log.Cursor
+		digest string
+		ms     int64
+	}
+	var points []point
+	for i := range 30 {
+		saveRound(t, s)
+		s.Do(fmt.Sprintf("SET extra %d", i))
+		points = append(points, point{s.Cursors(), s.Digest(), s.Clock.Now()})
+		if i == 20 {
+			s.Close()
+			s = gate.Open(t, fs, 2, s.Clock)
+			s.E.SetSnapshotPolicy(policy)
+		}
+	}
+	if st := s.E.SaveStatus(); st.Sets < 2 || st.Sets > 12 {
+		t.Errorf("%d sets for a window of ten of thirty", st.Sets)
+	}
+	now := s.Clock.Now()
+	s.Close()
+	n := 0
+	for i, p := range points {
+		if now-p.ms > policy.LogKeepTime.Milliseconds() {
+			continue
+		}
+		n++
+		res, err := engine.Restore(engine.RestoreOptions{FS: fs, From: gate.Dir, To: fmt.Sprintf("to%d", i), At: p.at})
+		if err != nil || !strings.Contains(p.digest, res.Digest) {
+			t.Errorf("point %d, %d s old: %v", i, (now-p.ms)/1000, err)
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d points lie in the window", n)
+	}
 }

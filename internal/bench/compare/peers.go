@@ -69,7 +69,7 @@ func (p peer) command(log string) bench.Command {
 		if log == logOff {
 			log = "no"
 		}
-		return bench.KevyCommand("--appendfsync", log)
+		return bench.KevyCommand("--appendfsync", log, "--auto-aof-rewrite-percentage", "0")
 	}
 	appendOnly, fsync := "yes", log
 	if log == logOff {
