@@ -30,6 +30,7 @@ var depsRules = map[string][]string{
 	"internal/rdb":     {},
 	"internal/command": {"state", "log/effect", "resp", "internal/rdb"},
 	"internal/engine":  {"internal/command", "internal/vfs", "log", "log/effect", "resp", "snapshot", "state"},
+	"internal/history": {"internal/command", "internal/engine", "internal/vfs", "log", "log/effect", "snapshot", "state"},
 	"internal/feed":    {"log", "log/effect", "resp"},
 	"internal/script":  {"internal/command", "internal/engine", "log/effect", "resp", "state"},
 	"internal/config":  {},
@@ -41,11 +42,11 @@ var depsRules = map[string][]string{
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {
-		"internal/command", "internal/engine", "internal/feed", "internal/script", "internal/vfs",
+		"internal/command", "internal/engine", "internal/feed", "internal/history", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"cmd/kevy": {
-		"", "internal/bench", "internal/config", "internal/engine", "internal/feed", "internal/server", "internal/vfs",
+		"", "internal/bench", "internal/config", "internal/engine", "internal/feed", "internal/history", "internal/server", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 }

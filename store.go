@@ -10,6 +10,7 @@ import (
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/feed"
+	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/script"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/resp"
@@ -219,8 +220,8 @@ func (s *Store) script(c *command.Ctx) error {
 // (the first change not to apply). from is only read, and may be open; to must not exist or be empty. The
 // restored store begins a new generation.
 func Restore(from, to string, at log.Cursor) error {
-	_, err := engine.Restore(engine.RestoreOptions{
-		From: filepath.ToSlash(from), To: filepath.ToSlash(to), At: []log.Cursor{at},
+	_, err := history.Restore(history.RestoreOptions{
+		From: history.Source{Dir: filepath.ToSlash(from)}, To: filepath.ToSlash(to), Point: history.At(at),
 	})
 	if err != nil {
 		return fmt.Errorf("kevy: %w", err)

@@ -71,7 +71,7 @@ func (d *Dir) openReadOnly(tolerant bool) (*Recovery, error) {
 	}
 	for _, s := range shards {
 		c := Cursor{s.generation(), s.end.off}
-		r := ShardRecovery{Generation: c.Generation, Found: c, Tail: c, CutBytes: s.size - s.end.pos, Damage: s.damage}
+		r := ShardRecovery{Generation: c.Generation, Found: c, Tail: c, CutBytes: s.size - s.end.pos, Damage: s.damage, Lost: s.lost}
 		if s.reason != nil {
 			r.Reason = s.reason.Error()
 			r.CutFrames = s.read - min(s.read, s.end.off)
@@ -95,7 +95,7 @@ func noteEnds(m *manifest, shards []*shardScan) {
 			err = s.checkMark()
 		}
 		if err != nil {
-			s.damage = append(s.damage, err)
+			s.damage, s.lost = append(s.damage, err), err
 		}
 	}
 }

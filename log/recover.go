@@ -29,6 +29,8 @@ type ShardRecovery struct {
 	Reason     string // why the tail was cut, "" when nothing was
 	// Damage, of Examine: why Open would refuse the shard, in the order of the log.
 	Damage []error
+	// Lost, of Examine: which of it takes frames behind Tail away; nil: none is known to.
+	Lost error
 }
 
 // shardScan is what the directory of one shard holds.
@@ -51,6 +53,7 @@ type shardScan struct {
 
 	tolerant bool    // damage is noted, not returned
 	damage   []error // noted
+	lost     error   // the one that took frames behind the end
 }
 
 // broken returns damage, or notes it and returns nil.
@@ -90,6 +93,9 @@ func (s *shardScan) list() error {
 	if len(s.segs) == 0 { // nothing to note damage of
 		return errors.Join(append(s.damage, s.missing(s.man.FirstLive, ""))...)
 	}
+	if n := numbers[len(numbers)-1]; s.newest().number != n && s.stray == "" {
+		s.lost = s.damage[len(s.damage)-1]
+	}
 	if g := s.newest().generation; g != s.generation() {
 		err := s.broken(&CorruptError{
 			File: s.newest().path, Position: 0,
@@ -98,6 +104,7 @@ func (s *shardScan) list() error {
 		if err != nil {
 			return err
 		}
+		s.lost = s.damage[len(s.damage)-1]
 		return s.endAt(g)
 	}
 	return nil

@@ -218,3 +218,19 @@ func RemoveLeft(fsys vfs.FS, data string) error {
 	}
 	return err
 }
+
+// Check reports whether h is the header of the file that s has for a shard, in a directory with the
+// given hash seed.
+func (s *Set) Check(h *Header, shard int, seed uint64) error {
+	return h.Check(s.ID, shard, len(s.Shards), s.Cursors()[shard], seed)
+}
+
+// Check reports whether h is the header of a shard's file in the set id: a file of another set, shard or
+// directory is whole, but not what it is taken for.
+func (h *Header) Check(id string, shard, shards int, at log.Cursor, seed uint64) error {
+	if FormatID(h.Set) != id || h.Shard != shard || h.Shards != shards || h.Cursor != at || h.HashSeed != seed {
+		return fmt.Errorf("%w: this is shard %d of %d of set %s at %s (hash seed %x), not shard %d of %d of set %s at %s (%x)",
+			ErrCorrupt, h.Shard, h.Shards, FormatID(h.Set), h.Cursor, h.HashSeed, shard, shards, id, at, seed)
+	}
+	return nil
+}

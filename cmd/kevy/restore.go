@@ -1,124 +1,222 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/log"
 )
 
-const restoreUsage = `Usage: kevy restore --from DIR --to DIR2 [--at generation:offset]... [flags]
+const restoreUsage = `Usage: kevy restore --from DIR --to DIR2 [point] [flags]
 
-Makes the new data directory DIR2 with the state that DIR had at a cursor: the newest snapshot set
-from which the cursor can be reached, and the frames from there. DIR is only read; it may be in
-use. DIR2 begins a new generation of cause "restore", and is loaded once more to verify it.
+Makes the new data directory DIR2 with the state that DIR had at a point: the newest snapshot set
+from which the point can be reached, and the frames from there. DIR is only read; it may be in use, or a
+copy. DIR2 begins new generations of cause "restore", and is loaded once more to verify it.
+
+Points (one of them):
+  --latest           everything there is (the default)
+  --time T           the frames of that millisecond and before
+  --before COMMAND   what was before the newest matching effect: its verb, and perhaps arguments with
+                     wildcards ("FLUSHALL", "DEL user:*"); with --since T the first one since then
+  --at G:O           a cursor: that of the first frame not to apply (one for each shard, in shard order)
+  --shard-cursors    the same as a list: G:O,G:O,...
+  --before-damage    what needs no damaged or missing frame
+
+--time and --before never tear a group: over all shards it is in as a whole or not at all.
+Times are read in the local time zone (TZ) unless they name one:
+  %s
 
 Flags:
-%s
-Exit codes: 0 restored and verified, 1 not restored, 2 a bad flag.
+%%s
+Exit codes: 0 restored and verified (or planned), 1 not restored, 2 a bad flag.
 `
 
 // restoreOptions are the flags of kevy restore.
 type restoreOptions struct {
-	from, to string
-	at       []string
-	latest   bool
-	dryRun   bool
-	json     bool
+	from, to     string
+	latest       bool
+	time, before string
+	since        string
+	at           []string
+	shardCursors string
+	beforeDamage bool
+	prefix       string
+	keepExpired  bool
+	dryRun       bool
 }
 
 func restoreFlags(o *restoreOptions) *pflag.FlagSet {
-	fs := pflag.NewFlagSet("restore", pflag.ContinueOnError)
-	fs.Usage = func() {}
-	fs.SortFlags = false
-	fs.SetOutput(io.Discard)
+	fs := newFlags("restore")
 	fs.StringVar(&o.from, "from", "", "data directory to restore from")
 	fs.StringVar(&o.to, "to", "", "data directory to make; must not exist or be empty")
+	fs.BoolVar(&o.latest, "latest", false, "the newest state there is")
+	fs.StringVar(&o.time, "time", "", "point in time")
+	fs.StringVar(&o.before, "before", "", "command whose effect is the first not to apply")
+	fs.StringVar(&o.since, "since", "", "with --before: the first one since this time, not the newest")
 	fs.StringArrayVar(&o.at, "at", nil, "cursor of the first frame not to apply; one for each shard, in shard order")
-	fs.BoolVar(&o.latest, "latest", false, "the newest state there is (the default without --at)")
-	fs.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done")
-	fs.BoolVar(&o.json, "json", false, "print the result as a JSON object")
+	fs.StringVar(&o.shardCursors, "shard-cursors", "", "these cursors in one list, separated by commas")
+	fs.BoolVar(&o.beforeDamage, "before-damage", false, "the newest state that needs nothing damaged or missing")
+	fs.StringVar(&o.prefix, "prefix", "", "restore only keys that start with this")
+	fs.BoolVar(&o.keepExpired, "keep-expired", false, "keep keys (and fields) whose deadline has passed by now, without it")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "only print the plan")
 	return fs
 }
 
-func parseRestore(args []string) (o restoreOptions, at []log.Cursor, err error) {
-	fs := restoreFlags(&o)
-	if err := fs.Parse(args); err != nil {
-		return o, nil, err
-	}
-	switch {
-	case fs.NArg() > 0:
-		return o, nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	case o.from == "":
-		return o, nil, errors.New("--from is missing: name the data directory to restore from")
-	case o.to == "":
-		return o, nil, errors.New("--to is missing: name the data directory to make")
-	case o.latest && len(o.at) > 0:
-		return o, nil, errors.New("--latest and --at exclude each other")
-	}
-	for _, s := range o.at {
-		c, err := log.ParseCursor(s)
-		if err != nil {
-			return o, nil, fmt.Errorf("--at: %w", err)
+// point returns the point that the flags name.
+func (o *restoreOptions) point(now time.Time) (history.Point, error) {
+	var p history.Point
+	var err error
+	named := 0
+	for _, f := range []struct {
+		set  bool
+		read func() (history.Point, error)
+	}{
+		{o.latest, func() (history.Point, error) { return history.Latest(), nil }},
+		{o.beforeDamage, func() (history.Point, error) { return history.BeforeDamage(), nil }},
+		{o.time != "", func() (history.Point, error) { return timePoint("--time", o.time, now, history.AtTime) }},
+		{o.before != "", func() (history.Point, error) { return o.beforePoint(now) }},
+		{len(o.at) > 0, func() (history.Point, error) { return cursorPoint("--at", o.at...) }},
+		{o.shardCursors != "", func() (history.Point, error) { return cursorPoint("--shard-cursors", o.shardCursors) }},
+	} {
+		if !f.set {
+			continue
 		}
-		at = append(at, c)
+		if named++; named > 1 {
+			return p, errors.New("--latest, --time, --before, --at, --shard-cursors and --before-damage exclude each other: name one point")
+		}
+		if p, err = f.read(); err != nil {
+			return p, err
+		}
 	}
-	return o, at, nil
+	if o.since != "" && o.before == "" {
+		return p, errors.New("--since goes with --before")
+	}
+	return p, nil
+}
+
+func timePoint(flag, text string, now time.Time, point func(ms int64) history.Point) (history.Point, error) {
+	t, err := history.ParseTime(text, now)
+	if err != nil {
+		return history.Point{}, fmt.Errorf("%s: %w", flag, err)
+	}
+	return point(t.UnixMilli()), nil
+}
+
+func (o *restoreOptions) beforePoint(now time.Time) (history.Point, error) {
+	p, err := history.ParsePattern(o.before)
+	if err != nil {
+		return history.Point{}, fmt.Errorf("--before: %w", err)
+	}
+	if o.since == "" {
+		return history.Before(p), nil
+	}
+	return timePoint("--since", o.since, now, func(ms int64) history.Point { return history.BeforeSince(p, ms) })
+}
+
+func cursorPoint(flag string, lists ...string) (history.Point, error) {
+	var all []log.Cursor
+	for _, l := range lists {
+		cs, err := history.ParseCursors(l)
+		if err != nil {
+			return history.Point{}, fmt.Errorf("%s: %w", flag, err)
+		}
+		all = append(all, cs...)
+	}
+	return history.At(all...), nil
 }
 
 // restore is kevy restore.
 func restore(args []string, stdout, stderr io.Writer) int {
-	o, at, err := parseRestore(args)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, restoreUsage, restoreFlags(new(restoreOptions)).FlagUsages())
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "kevy restore:", err)
-		return exitUsage
+	var o restoreOptions
+	var point history.Point
+	t := &tool{name: "kevy restore", usage: fmt.Sprintf(restoreUsage, history.TimeForms), stdout: stdout, stderr: stderr}
+	fs := restoreFlags(&o)
+	if done, code := t.parse(fs, args, func() (err error) {
+		switch {
+		case fs.NArg() > 0:
+			return fmt.Errorf("unexpected argument %q", fs.Arg(0))
+		case o.from == "":
+			return errors.New("--from is missing: name the data directory to restore from")
+		case o.to == "" && !o.dryRun:
+			return errors.New("--to is missing: name the data directory to make")
+		}
+		point, err = o.point(time.Now())
+		return err
+	}); done {
+		return code
 	}
-	res, err := engine.Restore(engine.RestoreOptions{
-		From: filepath.ToSlash(o.from), To: filepath.ToSlash(o.to), At: at, DryRun: o.dryRun,
-		Progress: func(frames uint64) { fmt.Fprintf(stderr, "%d frames\n", frames) },
+	stop := t.watch()
+	res, err := history.Restore(history.RestoreOptions{
+		From: history.Source{Dir: slashed(o.from)}, Point: point, To: slashed(o.to), Prefix: []byte(o.prefix),
+		KeepExpired: o.keepExpired, DryRun: o.dryRun, Meter: &t.meter,
+		Planned: func(p *history.Plan) {
+			if !t.json {
+				_, _ = t.stdout.Write(describePlan(&o, p)) // an error shows again at the end
+			}
+		},
 	})
+	stop()
 	if err != nil {
-		fmt.Fprintln(stderr, "kevy restore:", err)
-		return exitFailed
+		return t.fail(err)
 	}
-	if o.json {
-		err = json.NewEncoder(stdout).Encode(res)
-	} else {
-		err = printRestored(stdout, &o, res)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "kevy restore:", err)
-		return exitFailed
-	}
-	return exitOK
+	return t.print(res, func() []byte { return describeRestored(&o, res) })
 }
 
-func printRestored(w io.Writer, o *restoreOptions, res *engine.Restored) error {
+// slashed makes an absolute, slash-separated path of a directory's name; "" stays.
+func slashed(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return filepath.ToSlash(dir)
+}
+
+func describePlan(o *restoreOptions, p *history.Plan) []byte {
 	base := "the first frame"
-	if res.Set != "" {
-		base = "snapshot set " + res.Set
+	if p.Set != "" {
+		base = fmt.Sprintf("snapshot set %s of %s (%d keys)", p.Set, history.FormatMS(p.SetTimeMS), p.SetKeys)
 	}
-	out := fmt.Appendf(nil, "from %s, starting with %s\n", o.from, base)
-	for i, s := range res.Shards {
-		out = fmt.Appendf(out, "shard %d: frames %s to %s", i, s.From, s.To)
-		if !o.dryRun {
-			out = fmt.Appendf(out, ": %d applied, goes on as %s", s.Frames, s.New)
+	out := fmt.Appendf(nil, "from %s, %s\nstarting with %s, %d frames in %d segments of %d bytes\n",
+		o.from, p.Point, base, p.Frames, p.Segments, p.Bytes)
+	for i, s := range p.Shards {
+		out = fmt.Appendf(out, "shard %d: frames %s to %s: %d\n", i, s.From, s.To, s.Frames)
+	}
+	return append(out, notes(p)...)
+}
+
+func notes(p *history.Plan) (out []byte) {
+	for _, n := range p.Notes {
+		out = fmt.Appendf(out, "note: %s\n", n)
+	}
+	return out
+}
+
+func describeRestored(o *restoreOptions, res *history.Restored) []byte {
+	if res.DryRun {
+		out := describePlan(o, res.Plan)
+		if res.Digest != "" {
+			out = fmt.Appendf(out, "%d keys, digest %s\n", res.Keys, res.Digest)
 		}
-		out = append(out, '\n')
+		return append(out, "nothing was restored: --dry-run\n"...)
 	}
-	if !o.dryRun {
-		out = fmt.Appendf(out, "%d keys, digest %s, verified\nStart it with: kevy --dir %s\n", res.Keys, res.Digest, o.to)
+	out := notes(&history.Plan{Notes: res.Found})
+	for i, c := range res.New {
+		out = fmt.Appendf(out, "shard %d goes on as %s\n", i, c)
 	}
-	_, err := w.Write(out)
-	return err
+	out = fmt.Appendf(out, "%d keys, digest %s, verified\n", res.Keys, res.Digest)
+	switch {
+	case res.Overdue > 0 && res.Kept:
+		out = fmt.Appendf(out, "%d keys or fields whose deadline has passed were kept, without it\n", res.Overdue)
+	case res.Overdue > 0:
+		out = fmt.Appendf(out, "%d keys or fields are past their deadline and go as soon as it is started: --keep-expired keeps them\n", res.Overdue)
+	}
+	return fmt.Appendf(out, "Start it with: kevy --dir %s\n", o.to)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/testkit/gate"
@@ -269,7 +270,9 @@ func TestKeptWindow(t *testing.T) {
 			continue
 		}
 		n++
-		res, err := engine.Restore(engine.RestoreOptions{FS: fs, From: gate.Dir, To: fmt.Sprintf("to%d", i), At: p.at})
+		res, err := history.Restore(history.RestoreOptions{
+			From: history.Source{FS: fs, Dir: gate.Dir}, FS: fs, To: fmt.Sprintf("to%d", i), Point: history.At(p.at...),
+		})
 		if err != nil || !strings.Contains(p.digest, res.Digest) {
 			t.Errorf("point %d, %d s old: %v", i, (now-p.ms)/1000, err)
 		}

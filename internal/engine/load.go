@@ -70,7 +70,11 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, l
 	ks.BeginBulk()
 	if from != nil {
 		p := snapshot.ShardPath(snapshot.Dir(dir.Path(), set), i)
-		if err := loadSnapshot(fsys, p, ks); err != nil {
+		h, err := loadSnapshot(fsys, p, ks)
+		if err == nil {
+			err = h.Check(set, i, dir.Shards(), *from, dir.HashSeed())
+		}
+		if err != nil {
 			return ks, behind, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)
 		}
 	}
@@ -82,12 +86,12 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, l
 	return ks, behind, nil
 }
 
-func loadSnapshot(fsys vfs.FS, path string, ks *state.Keyspace) error {
-	_, _, err := snapshot.Load(fsys, path, func(ef *effect.Effect) error {
+func loadSnapshot(fsys vfs.FS, path string, ks *state.Keyspace) (snapshot.Header, error) {
+	h, _, err := snapshot.Load(fsys, path, func(ef *effect.Effect) error {
 		_, err := ks.Fold(ef)
 		return err
 	})
-	return err
+	return h, err
 }
 
 // replay folds a shard's frames from a cursor (nil: the very first) to the limit, across generations.

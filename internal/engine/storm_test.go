@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/testkit/gate"
 	"github.com/kevydb/kevy/log"
@@ -240,7 +241,7 @@ func TestStormDuringSnapshot(t *testing.T) {
 	again := gate.Open(t, fs, 2, clock)
 	check("restarted", again)
 	again.Close()
-	if _, err := engine.Restore(engine.RestoreOptions{FS: fs, From: gate.Dir, To: "restored", Now: clock.Now}); err != nil {
+	if _, err := history.Restore(history.RestoreOptions{From: history.Source{FS: fs, Dir: gate.Dir}, FS: fs, To: "restored", Now: clock.Now}); err != nil {
 		t.Fatal(err)
 	}
 	e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: fs, Dir: "restored"}})

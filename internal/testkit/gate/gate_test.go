@@ -11,6 +11,7 @@ import (
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -324,7 +325,7 @@ func foldTo(t *testing.T, l *log.Log, from *log.Cursor, to log.Cursor, ks *state
 
 // restored restores the closed directory to its latest state in a new directory.
 func restored(t *testing.T, fs vfs.FS, shards int, clock *Clock, live point) {
-	_, err := engine.Restore(engine.RestoreOptions{FS: fs, From: Dir, To: "restored", Now: clock.Now})
+	_, err := history.Restore(history.RestoreOptions{From: history.Source{FS: fs, Dir: Dir}, FS: fs, To: "restored", Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,135 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+)
+
+// RestoreOptions say what to restore and where.
+type RestoreOptions struct {
+	From  Source
+	Point Point
+	FS    vfs.FS // of To; nil: the operating system's
+	To    string // new data directory; must not exist or be empty
+	// Prefix restores only the keys that start with it, and the libraries of functions.
+	Prefix []byte
+	// KeepExpired takes the deadline of keys and fields away that has passed by now: they stay.
+	KeepExpired bool
+	// DryRun only plans.
+	DryRun bool
+	// Now is the clock in unix ms; nil: the system's.
+	Now   func() int64
+	Meter *Meter // may be nil
+	// Planned is called with the plan before it is carried out; may be nil.
+	Planned func(*Plan)
+}
+
+// Restored tells what Restore did, or would do.
+type Restored struct {
+	*Plan
+	To      string       `json:"to"`
+	New     []log.Cursor `json:"new,omitempty"` // where each shard goes on in the new directory
+	Keys    int          `json:"keys"`
+	Digest  string       `json:"digest"`          // as PREFIX.DIGEST tells it; of a dry run only if it is known
+	Overdue int          `json:"past_deadline"`   // keys and fields whose deadline has passed since
+	Kept    bool         `json:"kept,omitempty"`  // without their deadlines
+	Found   []string     `json:"found,omitempty"` // what was noticed on the way
+	DryRun  bool         `json:"dry_run,omitempty"`
+}
+
+// Restore makes a new data directory with the state that another one had at a point. The new directory begins a
+// generation of cause "restore" whose parent is the point's cursor, and is verified by loading it again. A directory
+// in use may drop what is just being read: then it plans anew.
+func Restore(o RestoreOptions) (*Restored, error) {
+	if o.FS == nil {
+		o.FS = vfs.OS()
+	}
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	if within(o.To, o.From.Dir) {
+		return nil, fmt.Errorf("restore: %s is inside %s, which is only read: name another directory", o.To, o.From.Dir)
+	}
+	if err := engine.CheckEmpty(o.FS, o.To); err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	for try := 0; ; try++ {
+		r, err := restore(&o)
+		if err == nil {
+			return r, nil
+		}
+		if try == 3 || !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("restore: %w", err)
+		}
+	}
+}
+
+// within reports whether dir is below parent, as far as their names tell.
+func within(dir, parent string) bool {
+	return strings.HasPrefix(path.Clean(dir)+"/", path.Clean(parent)+"/")
+}
+
+func restore(o *RestoreOptions) (*Restored, error) {
+	h, err := Open(o.From)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	r := &Restored{To: o.To, DryRun: o.DryRun}
+	if o.DryRun {
+		r.Plan, err = h.Plan(o.Point, o.Meter)
+		return r, err
+	}
+	b, err := h.build(o.Point, o.Prefix, o.Meter, o.Planned)
+	if err != nil {
+		return nil, err
+	}
+	r.Plan, r.Found, r.Kept = b.Plan, b.Found, o.KeepExpired
+	if r.Overdue, err = b.overdue(o.Now(), o.KeepExpired); err != nil {
+		b.Release()
+		return nil, err
+	}
+	r.Keys, r.Digest = b.Digest(nil, 0)
+	o.Meter.begin("writing", 0)
+	if r.New, err = o.create(b); err != nil {
+		return nil, err
+	}
+	return r, r.verify(o)
+}
+
+func (o *RestoreOptions) create(b *Built) ([]log.Cursor, error) {
+	origin := make([]log.Cursor, len(b.Plan.Shards))
+	for i, s := range b.Plan.Shards {
+		origin[i] = s.To
+	}
+	return engine.Create(engine.Options{Now: o.Now, Log: log.Options{
+		FS: o.FS, Dir: o.To, HashSeed: b.seed, RestoredFrom: origin,
+	}}, b.Shards)
+}
+
+// verify loads the new directory once more, without opening it for writing.
+func (r *Restored) verify(o *RestoreOptions) error {
+	h, err := Open(Source{FS: o.FS, Dir: o.To})
+	if err != nil {
+		return fmt.Errorf("verifying %s: %w", o.To, err)
+	}
+	defer h.Close()
+	b, err := h.build(Latest(), nil, o.Meter, nil)
+	if err != nil {
+		return fmt.Errorf("verifying %s: %w", o.To, err)
+	}
+	defer b.Release()
+	if keys, sum := b.Digest(nil, 0); keys != r.Keys || sum != r.Digest {
+		return fmt.Errorf("%s has %d keys with digest %s, restored were %d with %s: do not use it",
+			o.To, keys, sum, r.Keys, r.Digest)
+	}
+	return nil
+}
