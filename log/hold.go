@@ -1,5 +1,26 @@
 package log
 
+import (
+	"io/fs"
+
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+// SnapshotOnRecord returns the id of the newest snapshot set that a directory's manifest names, "" for none. It needs
+// no more of the directory than the manifest; without one the error is fs.ErrNotExist.
+func SnapshotOnRecord(fsys vfs.FS, dir string) (id string, err error) {
+	m, err := readManifest(fsys, dir)
+	switch {
+	case err != nil:
+		return "", err
+	case m == nil:
+		return "", &fs.PathError{Op: "open", Path: dir + "/" + manifestName, Err: fs.ErrNotExist}
+	case m.Snapshot == nil:
+		return "", nil
+	}
+	return m.Snapshot.ID, nil
+}
+
 // Hold keeps the segments from the given cursors on (one for each shard) from being dropped, whatever else
 // is needed, until the next call; nil holds none. A cursor that is not in the log holds nothing.
 func (d *Dir) Hold(cursors []Cursor) {

@@ -152,6 +152,43 @@ func ReadSet(fsys vfs.FS, data, id string) (Set, error) {
 	return s, nil
 }
 
+// Inspect reads the description of a set, and checks headers, footers and lengths of its files, not their content:
+// Load does.
+func Inspect(fsys vfs.FS, data, id string) (Set, error) {
+	s, err := ReadSet(fsys, data, id)
+	if err != nil {
+		return s, err
+	}
+	for i := range s.Shards {
+		if err := s.inspect(fsys, data, i); err != nil {
+			return s, fmt.Errorf("%s: %w", ShardPath(Dir(data, id), i), err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Set) inspect(fsys vfs.FS, data string, shard int) error {
+	f, err := fsys.Open(ShardPath(Dir(data, s.ID), shard))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h, err := readHeader(f)
+	if err != nil {
+		return err
+	}
+	foot, end, err := readFooter(f)
+	if err != nil {
+		return err
+	}
+	want := s.Shards[shard]
+	got := ShardSet{h.Cursor.Generation, h.Cursor.Offset, foot.keys, end + footerSize, foot.raw}
+	if h.Shard != shard || h.Shards != len(s.Shards) || FormatID(h.Set) != s.ID || got != want {
+		return fmt.Errorf("%w: it is shard %d of %d of set %s, %+v; the set has %+v", ErrCorrupt, h.Shard, h.Shards, FormatID(h.Set), got, want)
+	}
+	return nil
+}
+
 func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {

@@ -24,6 +24,7 @@ Commands:
   serve      run the server (the default)
   feed tail  follow the change feed of a running server
   restore    make a data directory from another one as it was at a cursor
+  snapshot   list, create and prune snapshot sets
   bench      measure a server, or compare servers
   version    print the version
   help       print this text
@@ -54,6 +55,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return feedCommand(args, stdout, stderr)
 	case "restore":
 		return restore(args, stdout, stderr)
+	case "snapshot":
+		return snapshotCommand(args, stdout, stderr)
 	case "bench":
 		return benchCommand(args, stdout, stderr)
 	case "version":

@@ -9,7 +9,7 @@ import (
 // families are the groups of rows, in the order of their IDs.
 var families = [][]*Command{
 	stringCommands, listCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
-	scriptingCommands, prefixCommands, feedCommands,
+	scriptingCommands, prefixCommands, feedCommands, snapshotCommands,
 	pubsubCommands, monitorCommands, clusterCommands,
 	hashCommands, hashFieldCommands,
 	bitmapCommands, hyperloglogCommands, dumpCommands,

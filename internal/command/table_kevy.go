@@ -26,6 +26,23 @@ var prefixCommands = []*Command{
 	},
 }
 
+// snapshotCommands look after snapshot sets beyond what SAVE, BGSAVE and LASTSAVE do.
+var snapshotCommands = []*Command{
+	{
+		Name: "snapshot.prune", Arity: -1,
+		Flags: Admin | NoScript | NoMulti | Slow,
+		Scope: ScopeNone,
+		Group: "server", Since: "1.0.0",
+		Summary:    "Removes the snapshot sets that need not stay, and tells of each set whether it stays and why.",
+		Complexity: "O(N) with N being the number of snapshot sets.",
+		Categories: "admin slow dangerous",
+		Doc: []Arg{
+			{Name: "sets", Type: "integer", Token: "KEEP", Flags: []string{"optional"}},
+			{Name: "dry-run", Type: "pure-token", Token: "DRYRUN", Flags: []string{"optional"}},
+		},
+	},
+}
+
 // feedCommands read the change log.
 var feedCommands = []*Command{
 	{

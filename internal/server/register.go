@@ -90,6 +90,7 @@ func registerServer(r registry) {
 	r["role"] = roleCommand
 	r["save"] = saveCommand
 	r["shutdown"] = shutdownCommand
+	r["snapshot.prune"] = snapshotPrune
 	r["swapdb"] = swapdbCommand
 	r["time"] = timeCommand
 	r["wait"] = waitCommand
