@@ -37,6 +37,8 @@ type Change struct {
 	Argv   [][]byte // the effect as a Redis command: verb and arguments
 	TimeMS int64    // unix ms, never decreasing
 	Cause  string   // "client", "expired", "evicted", "script", "restore"
+	Group  uint64   // offset of the first change of its group: those of one command, transaction or script share it
+	Txn    uint64   // identity of a group over several shards, the same on each; 0 for others
 }
 
 // Batch is a run of changes.
@@ -138,21 +140,36 @@ func publicError(err error) error {
 type collector struct {
 	req     *feed.Request
 	changes []Change
+	bytes   int
 	err     error
 }
+
+// collectBytes is about how many bytes of whole groups are collected at a time.
+const collectBytes = 4 << 20
 
 // Add implements feed.Sink.
 func (c *collector) Add(f *log.Frame) (full bool) {
 	if !c.req.Matches(f) {
-		return false
+		return len(c.changes) > 0 && c.enough(f)
 	}
 	argv, err := effect.DecodeArgv(append([]byte(nil), f.Payload...), nil)
 	if err != nil {
 		c.err = err
 		return true
 	}
-	c.changes = append(c.changes, Change{Offset: f.Cursor.Offset, Argv: argv, TimeMS: f.TimeMS, Cause: f.Cause.String()})
-	return len(c.changes) >= c.req.Count
+	c.changes = append(c.changes, Change{
+		Offset: f.Cursor.Offset, Argv: argv, TimeMS: f.TimeMS, Cause: f.Cause.String(), Group: f.Group, Txn: f.Txn,
+	})
+	c.bytes += len(f.Payload)
+	return c.enough(f)
+}
+
+// enough reports whether the batch may end behind f: with req.WithMeta between groups only, as FEED.READ does.
+func (c *collector) enough(f *log.Frame) bool {
+	if !c.req.WithMeta {
+		return len(c.changes) >= c.req.Count
+	}
+	return f.GroupLast && (len(c.changes) >= c.req.Count || c.bytes >= collectBytes)
 }
 
 // Frames implements feed.Sink.

@@ -37,16 +37,17 @@ var depsRules = map[string][]string{
 	"internal/pubsub":  {"resp"},
 	"internal/acl":     {"internal/command"},
 	"internal/bench":   {}, // a client: nothing of kevy
+	"internal/client":  {},
 	"internal/server": {
 		"internal/acl", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {
-		"internal/command", "internal/engine", "internal/feed", "internal/history", "internal/script", "internal/vfs",
+		"internal/client", "internal/command", "internal/engine", "internal/feed", "internal/history", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"cmd/kevy": {
-		"", "internal/bench", "internal/config", "internal/engine", "internal/feed", "internal/history", "internal/server", "internal/vfs",
+		"", "internal/bench", "internal/client", "internal/config", "internal/engine", "internal/feed", "internal/history", "internal/server", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 }

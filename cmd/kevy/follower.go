@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/log"
 )
 
@@ -31,7 +32,7 @@ type follower struct {
 	cursor log.Cursor
 	known  bool // cursor is set
 
-	conn    *respConn
+	conn    *client.Conn
 	backoff time.Duration
 	lost    bool // a lost connection has been told
 }
@@ -119,28 +120,28 @@ func cursorOf(v any) (log.Cursor, error) {
 // ask sends a command, over a new connection if there is none.
 func (f *follower) ask(ctx context.Context, args ...string) (any, error) {
 	if f.conn == nil {
-		if err := f.connect(); err != nil {
+		if err := f.connect(ctx); err != nil {
 			return nil, err
 		}
 	}
-	stop := context.AfterFunc(ctx, f.conn.close)
+	stop := context.AfterFunc(ctx, f.conn.Close)
 	defer stop()
-	v, err := f.conn.do(replyLimit, args...)
-	var reply replyError
+	v, err := f.conn.Do(replyLimit, args...)
+	var reply client.Error
 	if err != nil && !errors.As(err, &reply) {
 		f.drop()
 	}
 	return v, err
 }
 
-func (f *follower) connect() error {
-	c, err := dialRESP(f.o.addr)
+func (f *follower) connect(ctx context.Context) error {
+	c, err := client.Dial(ctx, f.o.addr)
 	if err != nil {
 		return err
 	}
 	if f.o.password != "" {
-		if _, err := c.do(replyLimit, "AUTH", f.o.user, f.o.password); err != nil {
-			c.close()
+		if _, err := c.Do(replyLimit, "AUTH", f.o.user, f.o.password); err != nil {
+			c.Close()
 			return err
 		}
 	}
@@ -154,7 +155,7 @@ func (f *follower) connect() error {
 
 func (f *follower) drop() {
 	if f.conn != nil {
-		f.conn.close()
+		f.conn.Close()
 		f.conn = nil
 	}
 }
@@ -162,7 +163,7 @@ func (f *follower) drop() {
 // retry waits before the next try and reports whether there is any point in one: an error reply
 // stays one, a lost connection may come back.
 func (f *follower) retry(ctx context.Context, err error) bool {
-	var reply replyError
+	var reply client.Error
 	if errors.As(err, &reply) && !strings.HasPrefix(string(reply), "LOADING") &&
 		!strings.Contains(string(reply), "max number of clients") {
 		if strings.HasPrefix(string(reply), "ERR the store is closing") {
@@ -187,7 +188,7 @@ func (f *follower) retry(ctx context.Context, err error) bool {
 
 // resyncText returns what follows FEEDRESYNC in an error reply.
 func resyncText(err error) (string, bool) {
-	var reply replyError
+	var reply client.Error
 	if !errors.As(err, &reply) {
 		return "", false
 	}

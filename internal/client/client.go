@@ -1,0 +1,225 @@
+// Package client is a small RESP2 client: what kevy's own tools and the Mirror need to talk to a server.
+package client
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+)
+
+const (
+	// maxBulk bounds what one string of a server may make this client hold: the largest payload of a frame.
+	maxBulk = 640 << 20
+	// eagerBulk is how much is allocated because a server has announced it; more only as it arrives.
+	eagerBulk   = 1 << 20
+	maxDepth    = 8
+	dialTimeout = 5 * time.Second
+)
+
+// Error is an error reply: the code first.
+type Error string
+
+// Error implements error.
+func (e Error) Error() string { return string(e) }
+
+// ErrProtocol is the class of replies that cannot be read; the connection is of no use any more.
+var ErrProtocol = errors.New("client: unreadable reply")
+
+// Conn is a connection. It is not safe for concurrent use, except Close.
+type Conn struct {
+	nc  net.Conn
+	in  *bufio.Reader
+	out []byte
+}
+
+// New returns a connection over nc.
+func New(nc net.Conn) *Conn { return &Conn{nc: nc, in: bufio.NewReaderSize(nc, 64<<10)} }
+
+// Dial connects to host:port.
+func Dial(ctx context.Context, addr string) (*Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout}
+	nc, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return New(nc), nil
+}
+
+// Close closes the connection; a call that waits for a reply fails.
+func (c *Conn) Close() { _ = c.nc.Close() }
+
+// Do sends one command and reads its reply: string, int64, nil or []any. An error reply is
+// returned as an Error. A reply that takes longer than the limit is an error; 0 is no limit.
+func (c *Conn) Do(limit time.Duration, args ...string) (any, error) {
+	argv := make([][]byte, len(args))
+	for i, a := range args {
+		argv[i] = []byte(a)
+	}
+	if err := c.Send(limit, argv...); err != nil {
+		return nil, err
+	}
+	v, err := c.read(0)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := v.(Error); ok {
+		return nil, e
+	}
+	return v, nil
+}
+
+// Send sends one command, whose reply must have been read within the limit (0: none): with Array, Uint and Bulk.
+func (c *Conn) Send(limit time.Duration, args ...[]byte) error {
+	deadline := time.Time{}
+	if limit > 0 {
+		deadline = time.Now().Add(limit)
+	}
+	if err := c.nc.SetDeadline(deadline); err != nil {
+		return err
+	}
+	c.out = fmt.Appendf(c.out[:0], "*%d\r\n", len(args))
+	for _, a := range args {
+		c.out = fmt.Appendf(c.out, "$%d\r\n", len(a))
+		c.out = append(append(c.out, a...), "\r\n"...)
+	}
+	_, err := c.nc.Write(c.out)
+	return err
+}
+
+// line reads a line: its first byte, and the rest, valid until the next read.
+func (c *Conn) line() (kind byte, text []byte, err error) {
+	line, err := c.in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull), err == nil && (len(line) < 3 || line[len(line)-2] != '\r'):
+		return 0, nil, fmt.Errorf("%w: %.40q", ErrProtocol, line)
+	case err != nil:
+		return 0, nil, unexpected(err)
+	}
+	return line[0], line[1 : len(line)-2], nil
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// number reads a line of the given kind; an error reply in its place is returned as an Error.
+func (c *Conn) number(want byte) (int64, error) {
+	kind, text, err := c.line()
+	switch {
+	case err != nil:
+		return 0, err
+	case kind == '-':
+		return 0, Error(text)
+	case kind != want:
+		return 0, fmt.Errorf("%w: %q where %q should be", ErrProtocol, kind, want)
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: number %.40q", ErrProtocol, text)
+	}
+	return n, nil
+}
+
+// Array reads the beginning of an array and returns how many elements follow.
+func (c *Conn) Array() (int, error) {
+	n, err := c.number('*')
+	if err == nil && (n < 0 || n > 1<<31) {
+		err = fmt.Errorf("%w: an array of %d", ErrProtocol, n)
+	}
+	return int(n), err
+}
+
+// Tuple reads the beginning of an array of n elements.
+func (c *Conn) Tuple(n int) error {
+	got, err := c.Array()
+	if err == nil && got != n {
+		err = fmt.Errorf("%w: an array of %d where one of %d should be", ErrProtocol, got, n)
+	}
+	return err
+}
+
+// Uint reads a number that is not negative.
+func (c *Conn) Uint() (uint64, error) {
+	n, err := c.number(':')
+	if err == nil && n < 0 {
+		err = fmt.Errorf("%w: number %d", ErrProtocol, n)
+	}
+	return uint64(n), err //nolint:gosec // not negative
+}
+
+// Bulk reads a string. It belongs to the caller.
+func (c *Conn) Bulk() ([]byte, error) {
+	n, err := c.number('$')
+	if err != nil {
+		return nil, err
+	}
+	return c.bulk(n)
+}
+
+func (c *Conn) bulk(n int64) ([]byte, error) {
+	if n < 0 || n > maxBulk {
+		return nil, fmt.Errorf("%w: a string of %d", ErrProtocol, n)
+	}
+	b := make([]byte, 0, min(n, eagerBulk)+2)
+	for want := int(n) + 2; len(b) < want; {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		m, err := io.ReadFull(c.in, b[len(b):min(cap(b), want)])
+		if b = b[:len(b)+m]; err != nil {
+			return nil, unexpected(err)
+		}
+	}
+	if string(b[n:]) != "\r\n" {
+		return nil, fmt.Errorf("%w: a string of the wrong length", ErrProtocol)
+	}
+	return b[:n:n], nil
+}
+
+// Skip reads any reply and returns it; see Do.
+func (c *Conn) Skip() (any, error) { return c.read(0) }
+
+// read reads any reply; an error reply is an Error among the values.
+func (c *Conn) read(depth int) (any, error) {
+	kind, text, err := c.line()
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case '+':
+		return string(text), nil
+	case '-':
+		return Error(text), nil
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	switch {
+	case err != nil || depth > maxDepth:
+		return nil, fmt.Errorf("%w: %.40q", ErrProtocol, text)
+	case kind == ':':
+		return n, nil
+	case n == -1:
+		return nil, nil
+	case kind == '$':
+		b, err := c.bulk(n)
+		return string(b), err
+	case kind != '*' || n < 0:
+		return nil, fmt.Errorf("%w: %q", ErrProtocol, kind)
+	}
+	var out []any // grows with what arrives, not with what is announced
+	for range n {
+		v, err := c.read(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
