@@ -229,7 +229,9 @@ type change struct {
 	Offset     int64    `json:"offset"`
 	Time       int64    `json:"time"` // unix ms
 	Cause      string   `json:"cause"`
-	Group      []int64  `json:"group"`
+	Group      []int64  `json:"group,omitempty"`       // first and last offset
+	First      *uint64  `json:"group_first,omitempty"` // of a dump: the first offset of its group
+	Txn        uint64   `json:"txn,omitempty"`
 	Argv       []string `json:"argv"`
 	// Raw has the arguments as bytes (base64) if they are not all UTF-8.
 	Raw [][]byte `json:"argv_base64,omitempty"`
@@ -240,8 +242,17 @@ func (f *follower) print(frame any) error {
 	if err != nil {
 		return err
 	}
-	if !f.o.json {
-		return f.p.line(c.text())
+	line, err := c.line(f.o.json)
+	if err != nil {
+		return err
+	}
+	return f.p.line(line)
+}
+
+// line spells the change for people, or as a JSON object.
+func (c *change) line(asJSON bool) (string, error) {
+	if !asJSON {
+		return c.text(), nil
 	}
 	for _, a := range c.Argv {
 		if !utf8.ValidString(a) {
@@ -252,10 +263,7 @@ func (f *follower) print(frame any) error {
 		}
 	}
 	data, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	return f.p.line(string(data))
+	return string(data), err
 }
 
 // parse reads a frame of FEED.READ WITHMETA: offset, argv, map.

@@ -14,6 +14,7 @@ const (
 	exitFailed = 1 // could not start, or could not stop cleanly
 	exitUsage  = 2 // a bad flag, variable or configuration file
 	exitResync = 3 // feed tail: the cursor cannot be resumed
+	exitFound  = 4 // verify: damage; diff: differences
 )
 
 const usage = `kevy is a Redis-compatible storage engine whose primary structure is its change log.
@@ -23,7 +24,11 @@ Usage: kevy [command] [flags]
 Commands:
   serve      run the server (the default)
   feed tail  follow the change feed of a running server
-  restore    make a data directory from another one as it was at a cursor
+  restore    make a data directory from another one as it was at a point
+  log list   show generations, segments, snapshot sets and restorable points of a data directory
+  log dump   print the frames of a data directory
+  verify     check every checksum, link and snapshot set of a data directory
+  diff       show which keys differ between two points of a data directory
   snapshot   list, create and prune snapshot sets
   bench      measure a server, or compare servers
   version    print the version
@@ -36,6 +41,7 @@ Exit codes:
   1  the server could not start, or not stop cleanly
   2  a bad flag, environment variable or configuration file
   3  feed tail: FEEDRESYNC, the cursor cannot be resumed
+  4  verify: damage was found; diff: the points differ
 `
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -55,6 +61,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return feedCommand(args, stdout, stderr)
 	case "restore":
 		return restore(args, stdout, stderr)
+	case "log":
+		return logCommand(args, stdout, stderr)
+	case "verify":
+		return verify(args, stdout, stderr)
+	case "diff":
+		return diff(args, stdout, stderr)
 	case "snapshot":
 		return snapshotCommand(args, stdout, stderr)
 	case "bench":

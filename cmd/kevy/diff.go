@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kevydb/kevy/internal/history"
+)
+
+const diffUsage = `Usage: kevy diff DIR@POINT [DIR@]POINT [flags]
+
+Prints the keys that differ between two points of a data directory, or of two directories, and how:
+
+  added, removed     the key is there only at the second, at the first point
+  changed            another value (and perhaps another deadline)
+  deadline           the same value with another deadline
+
+Strings of at most %d bytes are shown. A POINT is "latest", cursors (generation:offset, one for each shard,
+separated by commas), "before:COMMAND", or a time:
+  %s
+
+Flags:
+%%s
+Exit codes: 0 no difference, 1 a point can't be restored, 2 a bad flag, 4 there are differences.
+`
+
+// place is a point of a directory as a command line names it.
+type place struct {
+	dir   string
+	point history.Point
+}
+
+func parsePlace(text, dir string, now time.Time) (p place, err error) {
+	point := text
+	if at := strings.LastIndexByte(text, '@'); at >= 0 {
+		dir, point = text[:at], text[at+1:]
+	}
+	if dir == "" || point == "" {
+		return p, fmt.Errorf("%q: want DIR@POINT", text)
+	}
+	p.dir = slashed(dir)
+	if p.point, err = history.ParsePoint(point, now); err != nil {
+		return p, fmt.Errorf("%q: %w", text, err)
+	}
+	return p, nil
+}
+
+// changeJSON is one difference as --json prints it.
+type changeJSON struct {
+	Kind string     `json:"change"`
+	Key  string     `json:"key"`
+	Raw  []byte     `json:"key_base64,omitempty"` // if the key is not UTF-8
+	Old  *valueJSON `json:"old,omitempty"`
+	New  *valueJSON `json:"new,omitempty"`
+}
+
+type valueJSON struct {
+	Type       string  `json:"type"`
+	DeadlineMS int64   `json:"deadline_ms,omitempty"`
+	Value      *string `json:"value,omitempty"`
+	Raw        []byte  `json:"value_base64,omitempty"` // if the value is not UTF-8
+	Len        int     `json:"bytes,omitempty"`
+}
+
+// diff is kevy diff.
+func diff(args []string, stdout, stderr io.Writer) int {
+	var places [2]place
+	var prefix string
+	t := &tool{name: "kevy diff", usage: fmt.Sprintf(diffUsage, history.ShortValue, history.TimeForms), stdout: stdout, stderr: stderr}
+	fs := newFlags("diff")
+	fs.StringVar(&prefix, "prefix", "", "only keys that start with this")
+	if done, code := t.parse(fs, args, func() (err error) {
+		if fs.NArg() != 2 {
+			return errors.New("want two arguments: DIR@POINT [DIR@]POINT")
+		}
+		now := time.Now()
+		if places[0], err = parsePlace(fs.Arg(0), "", now); err != nil {
+			return err
+		}
+		places[1], err = parsePlace(fs.Arg(1), places[0].dir, now)
+		return err
+	}); done {
+		return code
+	}
+	var built [2]*history.Built
+	stop := t.watch()
+	for i, p := range places {
+		b, err := buildPlace(p, []byte(prefix), &t.meter)
+		if err != nil {
+			stop()
+			return t.fail(err)
+		}
+		defer b.Release()
+		built[i] = b
+	}
+	changes := history.Diff(built[0], built[1], []byte(prefix))
+	stop()
+	list := make([]changeJSON, 0, len(changes))
+	for i := range changes {
+		list = append(list, jsonChange(&changes[i]))
+	}
+	if code := t.print(list, func() []byte { return describeChanges(changes) }); code != exitOK {
+		return code
+	}
+	if len(changes) > 0 {
+		return exitFound
+	}
+	return exitOK
+}
+
+func buildPlace(p place, prefix []byte, m *history.Meter) (*history.Built, error) {
+	h, err := history.Open(history.Source{Dir: p.dir})
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	return h.Build(p.point, prefix, m)
+}
+
+func jsonChange(c *history.Change) changeJSON {
+	j := changeJSON{Kind: c.Kind(), Key: string(c.Key), Old: jsonValue(c.Old), New: jsonValue(c.New)}
+	if !utf8.Valid(c.Key) {
+		j.Raw = c.Key
+	}
+	return j
+}
+
+func jsonValue(v *history.Value) *valueJSON {
+	if v == nil {
+		return nil
+	}
+	j := &valueJSON{Type: v.Type, DeadlineMS: v.DeadlineMS, Len: v.Len}
+	if v.Text != nil {
+		s := string(v.Text)
+		if j.Value = &s; !utf8.Valid(v.Text) {
+			j.Raw = v.Text
+		}
+	}
+	return j
+}
+
+func describeChanges(changes []history.Change) []byte {
+	var out []byte
+	counts := map[string]int{}
+	for i := range changes {
+		c := &changes[i]
+		counts[c.Kind()]++
+		out = fmt.Appendf(out, "%-8s %s", c.Kind(), strconv.Quote(string(c.Key)))
+		if c.Old != nil {
+			out = fmt.Appendf(out, "  %s", describeValue(c.Old))
+		}
+		if c.Old != nil && c.New != nil {
+			out = append(out, "  ->"...)
+		}
+		if c.New != nil {
+			out = fmt.Appendf(out, "  %s", describeValue(c.New))
+		}
+		out = append(out, '\n')
+	}
+	return fmt.Appendf(out, "%d added, %d removed, %d changed, %d with another deadline\n",
+		counts["added"], counts["removed"], counts["changed"], counts["deadline"])
+}
+
+func describeValue(v *history.Value) string {
+	s := v.Type
+	switch {
+	case v.Text != nil:
+		s += " " + strconv.Quote(string(v.Text))
+	case v.Len > 0:
+		s += fmt.Sprintf(" of %d bytes", v.Len)
+	}
+	if v.DeadlineMS != 0 {
+		s += " until " + history.FormatMS(v.DeadlineMS)
+	}
+	return s
+}
