@@ -105,14 +105,8 @@ func (s *wireSource) dial(ctx context.Context) (*client.Conn, error) {
 
 // greet logs in and checks that the shards are still as many.
 func (s *wireSource) greet(conn *client.Conn) error {
-	if s.m.Password != "" {
-		user := s.m.User
-		if user == "" {
-			user = "default"
-		}
-		if _, err := conn.Do(replyLimit, "AUTH", user, s.m.Password); err != nil {
-			return err
-		}
+	if err := conn.Login(replyLimit, s.m.User, s.m.Password); err != nil {
+		return err
 	}
 	if s.n == 0 {
 		return nil

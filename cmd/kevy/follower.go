@@ -139,11 +139,9 @@ func (f *follower) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.o.password != "" {
-		if _, err := c.Do(replyLimit, "AUTH", f.o.user, f.o.password); err != nil {
-			c.Close()
-			return err
-		}
+	if err := c.Login(replyLimit, f.o.user, f.o.password); err != nil {
+		c.Close()
+		return err
 	}
 	f.conn = c
 	if f.lost {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -282,15 +284,13 @@ func (o *snapshotOptions) pruneServer(keep int) (plan []snapshot.Decision, err e
 
 // ask sends one command to the server. It waits for the reply as long as it takes.
 func (o *snapshotOptions) ask(args ...string) (any, error) {
-	c, err := dialRESP(o.addr)
+	c, err := client.Dial(context.Background(), o.addr)
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
-	if o.password != "" {
-		if _, err := c.do(10*time.Second, "AUTH", o.user, o.password); err != nil {
-			return nil, err
-		}
+	defer c.Close()
+	if err := c.Login(10*time.Second, o.user, o.password); err != nil {
+		return nil, err
 	}
-	return c.do(0, args...)
+	return c.Do(0, args...)
 }

@@ -50,6 +50,18 @@ func Dial(ctx context.Context, addr string) (*Conn, error) {
 	return New(nc), nil
 }
 
+// Login logs a user in; without a password it does nothing. An empty name is the user "default".
+func (c *Conn) Login(limit time.Duration, user, password string) error {
+	if password == "" {
+		return nil
+	}
+	if user == "" {
+		user = "default"
+	}
+	_, err := c.Do(limit, "AUTH", user, password)
+	return err
+}
+
 // Close closes the connection; a call that waits for a reply fails.
 func (c *Conn) Close() { _ = c.nc.Close() }
 
