@@ -8,3 +8,6 @@ func (e *Engine) AutoSnapshot() bool {
 	}
 	return ok || e.SaveStatus().Running
 }
+
+// SnapshotCancelled reports whether Close has told the running snapshot to give up.
+func (e *Engine) SnapshotCancelled() bool { return e.checkpoint.cancel.Load() }
