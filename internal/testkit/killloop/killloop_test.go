@@ -84,7 +84,11 @@ func TestKillLoop(t *testing.T) {
 }
 
 func (l *loop) flags() []string {
-	return []string{"--shards", strconv.Itoa(numShards), "--appendfsync", l.policy}
+	// Snapshots come by themselves as well, at any moment.
+	return []string{
+		"--shards", strconv.Itoa(numShards), "--appendfsync", l.policy,
+		"--auto-aof-rewrite-min-size", "200kb", "--log-segment-size", "64kb", "--feed-buffer-size", "4mb",
+	}
 }
 
 // start starts the server and notes where its shards are.
