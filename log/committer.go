@@ -39,9 +39,11 @@ func (l *Log) sync() error {
 		return nil
 	}
 	// The file can't change: that needs smu. Writes that end while the sync runs are not counted.
+	began := time.Now()
 	if err := l.w.file.Sync(); err != nil {
 		return l.fail("sync", &syncError{l.w.seg.path, err})
 	}
+	l.syncTime.Store((7*l.syncTime.Load() + int64(time.Since(began))) / 8)
 	l.durableTxn.Store(txn)
 	g.durable.Store(written)
 	l.marks.advance(g)
@@ -62,6 +64,9 @@ func (l *Log) leaveMark(m mark) error {
 	l.marked, l.markedEnd, l.markedAt = m, end, now
 	return nil
 }
+
+// SyncTime returns how long a sync takes, a moving average of the last ones; 0 before the first.
+func (l *Log) SyncTime() time.Duration { return time.Duration(l.syncTime.Load()) }
 
 // SyncThrough asks the committer to make everything below off durable and returns at once.
 func (l *Log) SyncThrough(off uint64) {
@@ -123,6 +128,9 @@ func (l *Log) keepHouse(second bool) {
 	mayTry := l.Err() == nil && time.Now().After(l.w.retryAt)
 	if mayTry && l.w.alloc-size < l.step/2 {
 		_ = l.grow(0) // sticky, or Reserve will find out
+	}
+	if mayTry && l.needsZeros() {
+		_ = l.writeAhead() // sticky
 	}
 	l.wmu.Unlock()
 	if mayTry && size >= l.segmentBytes && l.Err() == nil && l.roll() == nil && l.onRoll != nil {
@@ -291,7 +299,7 @@ func (l *Log) use(next *nextSegment, genPos int64) error {
 	l.segMu.Lock()
 	l.segs = append(l.segs, next.seg)
 	l.segMu.Unlock()
-	w.seg, w.file, w.alloc, w.nextIdx = next.seg, next.file, next.alloc, headerBytes+seekGranule
+	w.seg, w.file, w.alloc, w.zeroed, w.nextIdx = next.seg, next.file, next.alloc, 0, headerBytes+seekGranule
 	w.tail.pos = headerBytes
 	w.tail.crc = 0
 	l.admit()

@@ -25,6 +25,7 @@ type Log struct {
 	path         string // directory of the shard
 	segmentBytes int64
 	step         int64 // preallocation
+	zeroAhead    bool  // writeAhead makes syncs cheaper: the directory is on a disk
 	serveAll     bool
 	now          func() int64
 	logger       *slog.Logger
@@ -38,6 +39,7 @@ type Log struct {
 	lastTxn atomic.Uint64             // highest transaction id appended; stored under mu
 	marks   watermarks
 
+	syncTime   atomic.Int64  // nanoseconds; stored under smu
 	writtenTxn atomic.Uint64 // highest transaction id written; stored under wmu, before the watermark
 	durableTxn atomic.Uint64 // highest transaction id known to be durable; stored under smu
 
@@ -77,6 +79,7 @@ type fileSide struct {
 	file    vfs.File // seg's, for writing
 	bytes   int64    // bytes of the generation written
 	alloc   int64    // the file's space is reserved up to here
+	zeroed  int64    // zeros are written ahead up to here; what is behind end counts
 	full    bool     // a write hit the full disk: out is waiting
 	retryAt time.Time
 	nextIdx int64 // position from which on a group gets an entry in seg's index

@@ -267,8 +267,9 @@ func (d *Dir) newLog(s *shardScan) *Log {
 	o := &d.o
 	l := &Log{
 		dir: d, fs: o.FS, shard: s.shard, path: s.dir, segmentBytes: o.SegmentBytes,
-		step:     min(preallocStep, max(o.SegmentBytes, 64<<10)),
-		serveAll: o.ServeAll, now: o.Now, logger: o.Logger,
+		step:      min(preallocStep, max(o.SegmentBytes, 64<<10)),
+		zeroAhead: !o.Ephemeral,
+		serveAll:  o.ServeAll, now: o.Now, logger: o.Logger,
 		segs: s.segs, pins: make(map[*Reader]uint64),
 		kicked: make(chan struct{}, 1), quit: make(chan struct{}),
 	}

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -147,6 +148,9 @@ func (s *shardScan) take(n uint64, newest bool) error {
 	}
 	if len(s.segs) > 0 {
 		prev := s.newest()
+		if err := forgetAhead(prev, seg); err != nil {
+			return err
+		}
 		if err := checkNext(prev, seg); err != nil {
 			if err := s.broken(err); err != nil {
 				return err
@@ -220,6 +224,29 @@ func checkNext(prev, next *segment) error {
 	return &CorruptError{File: next.path, Position: 0, Err: corruptf(
 		"segment of %v with parent %d:%d after segment %d does not continue segment %d of %v",
 		next.start(), next.parent, next.parentOff, next.prev, prev.number, prev.start())}
+}
+
+// forgetAhead leaves out the zeros written ahead at the end of a segment that is no longer the newest: the
+// process ended after next was made, before prev was truncated.
+func forgetAhead(prev, next *segment) error {
+	end := prev.end.Load()
+	ahead := end - next.prevSize
+	if next.prev != prev.number || next.prevSize < headerBytes || ahead <= 0 || ahead > int64(len(zeros)) {
+		return nil
+	}
+	f, err := prev.fs.Open(prev.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	b := make([]byte, ahead)
+	if _, err := f.ReadAt(b, next.prevSize); err != nil {
+		return fmt.Errorf("log: %s: %w", prev.path, err)
+	}
+	if bytes.Equal(b, zeros[:ahead]) {
+		prev.end.Store(next.prevSize)
+	}
+	return nil
 }
 
 // scan reads the newest segment to its last whole group (step 3).

@@ -7,28 +7,87 @@ import (
 
 // Sizes of buffers, in bytes.
 const (
-	smallBuffer = 2 << 10   // what an output or a carried-over request begins with
-	largeBuffer = 16 << 10  // what is taken when more than that is asked for
-	hugeBuffer  = 128 << 10 // from here on buffers are shared by all loops (TakeBuffer)
+	smallBuffer = 2 << 10   // the least, what an output or a carried-over request begins with
+	hugeBuffer  = 128 << 10 // from here on only all loops together keep buffers
 	poolBuffer  = 8 << 20   // larger buffers are left to the garbage collector
-	poolBytes   = 4 << 20   // what one pool keeps at most
+	poolBytes   = 1 << 20   // what is kept of each size at most, by a loop and by all of them together
 	readBuffer  = 64 << 10  // the default of Config.ReadBuffer
+
+	// slack is what a buffer may lack of its size: who builds a reply behind room for its header cuts off what the
+	// header did not need.
+	slack = 128
 )
 
-// huge keeps the buffers of large replies, of all loops and of the goroutines that build such replies. The
-// garbage collector empties it.
-var huge sync.Pool
+// sizes are those of the buffers below hugeBuffer; what is asked for is rounded up to one of them.
+var sizes = [...]int{smallBuffer, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
+
+// shared keeps buffers for all loops and for the goroutines that build replies off the loop; huge the large
+// ones of them, until the garbage collector takes them. (A sync.Pool for all would keep some of them where
+// another processor, on which the next reply is built, does not find them.)
+var (
+	huge   sync.Pool
+	shared = struct {
+		mu   sync.Mutex
+		free bufPool
+	}{free: bufPool{limit: poolBytes}}
+)
+
+// fitting returns the index of the smallest size that holds n bytes for sure; len(sizes) is huge.
+func fitting(n int) int {
+	for i, size := range sizes {
+		if n <= size-slack {
+			return i
+		}
+	}
+	return len(sizes)
+}
+
+// filled returns the index of the size that a buffer of n bytes counts for, -1 if it is too small.
+func filled(n int) int {
+	if n >= hugeBuffer-slack {
+		return len(sizes)
+	}
+	i := len(sizes) - 1
+	for i >= 0 && n < sizes[i]-slack {
+		i--
+	}
+	return i
+}
 
 // TakeBuffer returns an empty buffer of at least n bytes for a reply that is built off the loop. Give hands it
 // on and takes it back. Any goroutine.
 func TakeBuffer(n int) []byte {
-	if n < hugeBuffer {
-		return make([]byte, 0, n)
+	i := fitting(n)
+	if i == len(sizes) {
+		if p, ok := huge.Get().(*[]byte); ok {
+			if cap(*p) >= n && cap(*p)/4 <= n {
+				return (*p)[:0]
+			}
+			huge.Put(p)
+		}
+		return make([]byte, 0, max(hugeBuffer, 1<<bits.Len(uint(n+slack-1))))
 	}
-	if p, ok := huge.Get().(*[]byte); ok && cap(*p) >= n {
-		return (*p)[:0]
+	shared.mu.Lock()
+	b := shared.free.pop(i)
+	shared.mu.Unlock()
+	if b == nil {
+		b = make([]byte, 0, sizes[i])
 	}
-	return make([]byte, 0, 1<<bits.Len(uint(n-1)))
+	return b
+}
+
+// LeaveBuffer takes back a buffer of TakeBuffer that nobody uses any more. Any goroutine.
+func LeaveBuffer(b []byte) {
+	switch i := filled(cap(b)); {
+	case i < 0 || cap(b) > poolBuffer:
+	case i == len(sizes):
+		b = b[:0]
+		huge.Put(&b)
+	default:
+		shared.mu.Lock()
+		shared.free.push(i, b)
+		shared.mu.Unlock()
+	}
 }
 
 // Give appends b, replies built in a buffer of their own (TakeBuffer), to the replies of the connection,
@@ -37,55 +96,55 @@ func (c *Conn) Give(b []byte) {
 	switch {
 	case len(c.W.Buf) > 0 || len(b) < chunkSize:
 		c.W.Buf = append(c.W.Buf, b...)
-		c.t.sc.pool.put(b)
+		LeaveBuffer(b)
 	default:
 		c.t.sc.pool.put(c.W.Buf)
 		c.W.Buf = b
 	}
 }
 
-// bufPool keeps buffers that connections of one loop took and gave back, last in first out, so that
-// the one taken next is still in the CPU's cache. Owned by the loop.
+// bufPool keeps buffers by size, last in first out, so that the one taken next is still in the CPU's cache. That of
+// a loop keeps those that its connections took and gave back.
 type bufPool struct {
-	small, large [][]byte
-	bytes        int // of both
-	limit        int
+	free  [len(sizes)][][]byte
+	limit int // bytes of each size
+}
+
+// pop returns a buffer of the size with index i, nil if there is none.
+func (p *bufPool) pop(i int) []byte {
+	list := p.free[i]
+	last := len(list) - 1
+	if last < 0 {
+		return nil
+	}
+	b := list[last]
+	list[last] = nil
+	p.free[i] = list[:last]
+	return b
+}
+
+// push keeps b, of the size with index i, unless there are enough.
+func (p *bufPool) push(i int, b []byte) (kept bool) {
+	if (len(p.free[i])+1)*sizes[i] > p.limit {
+		return false
+	}
+	p.free[i] = append(p.free[i], b[:0])
+	return true
 }
 
 // get returns an empty buffer of at least n bytes.
 func (p *bufPool) get(n int) []byte {
-	list, size := &p.small, smallBuffer
-	switch {
-	case n >= hugeBuffer:
-		return TakeBuffer(n)
-	case n > smallBuffer:
-		list, size = &p.large, largeBuffer
+	if i := fitting(n); i < len(sizes) {
+		if b := p.pop(i); b != nil {
+			return b
+		}
 	}
-	if last := len(*list) - 1; last >= 0 && cap((*list)[last]) >= n {
-		b := (*list)[last]
-		(*list)[last] = nil
-		*list = (*list)[:last]
-		p.bytes -= cap(b)
-		return b
-	}
-	return make([]byte, 0, max(n, size))
+	return TakeBuffer(n)
 }
 
 // put takes a buffer nobody uses any more.
 func (p *bufPool) put(b []byte) {
-	n := cap(b)
-	if n >= hugeBuffer && n <= poolBuffer {
-		b = b[:0]
-		huge.Put(&b)
-		return
+	if i := filled(cap(b)); i < 0 || i == len(sizes) || !p.push(i, b) {
+		LeaveBuffer(b)
 	}
-	if n < smallBuffer || n >= hugeBuffer || p.bytes+n > p.limit {
-		return
-	}
-	p.bytes += n
-	if n < largeBuffer {
-		p.small = append(p.small, b[:0])
-		return
-	}
-	p.large = append(p.large, b[:0])
 }

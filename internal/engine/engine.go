@@ -103,8 +103,7 @@ func Open(o Options) (*Engine, *Report, error) {
 	e.dir = dir
 	rep := &Report{Log: rec}
 	if err := e.start(rep); err != nil {
-		// Nothing was appended: the cursors stay for the start that succeeds.
-		return nil, nil, errors.Join(err, dir.Close(true))
+		return nil, nil, errors.Join(err, dir.Close(false))
 	}
 	rep.Took = time.Since(began)
 	return e, rep, nil

@@ -72,9 +72,7 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, l
 		p := snapshot.ShardPath(snapshot.Dir(dir.Path(), set), i)
 		h, err := loadSnapshot(fsys, p, ks)
 		if err == nil {
-			if err = h.Check(set, i, dir.Shards(), *from, dir.HashSeed()); err != nil {
-				err = fmt.Errorf("%s: %w", p, err)
-			}
+			err = h.Check(set, i, dir.Shards(), *from, dir.HashSeed())
 		}
 		if err != nil {
 			return ks, behind, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)

@@ -13,9 +13,11 @@ const headerRoom = 96
 
 // How the buffer of a reply grows.
 const (
-	firstBuffer = 1 << 10
+	firstBuffer = 4 << 10
 	growBy      = 4
 	metaRoom    = 256 // more than what WITHMETA adds to a payload
+
+	moveLimit = 16 << 10 // frames of fewer bytes are moved to where the header ends
 )
 
 // batch builds one FEED.READ reply. The frames are written as they come, behind room for the
@@ -53,6 +55,7 @@ func grow(w *resp.Writer, n int) {
 		return
 	}
 	w.Buf = append(resp.TakeBuffer(max(firstBuffer, growBy*len(old), len(old)+n)), old...)
+	resp.LeaveBuffer(old)
 }
 
 // Add implements Sink.
@@ -135,7 +138,7 @@ func (b *batch) finish(next log.Cursor) {
 	h.Uint(next.Offset)
 	h.Array(b.frames)
 	body := b.w.Buf[b.start+headerRoom:]
-	if b.start == 0 {
+	if b.start == 0 && len(body) >= moveLimit { // each time, the buffer loses what it does not need of the room
 		b.w.Buf = b.w.Buf[headerRoom-len(h.Buf):]
 		copy(b.w.Buf, h.Buf)
 		return

@@ -120,6 +120,7 @@ const (
 	growth        = 8                      // from one try to the next, if it was shorter
 	maxCommands   = 50_000_000
 	bigValue      = 64 << 10 // runs with such values are shorter: they fill the disk
+	setupShare    = 100      // a run is longer by its time for so many clients: accepting them must not show
 )
 
 // calibrate returns how many commands of the cell take kevy about the given time. It runs the cell on
@@ -128,6 +129,7 @@ func (d *driver) calibrate(ctx context.Context, f *fleet, c cell, run time.Durat
 	if c.size >= bigValue {
 		run /= 4
 	}
+	run += run * time.Duration(c.clients) / setupShare
 	batch := uint64(c.clients * c.pipeline)
 	for n := 2 * batch; ; n *= growth {
 		begin := time.Now()
