@@ -41,11 +41,12 @@ type Decision struct {
 
 // Plan decides about each candidate, in their order; carrying it out a second time changes nothing. window is the index
 // of the set where the restorable window begins: the log from its cursors on is needed. -1: no window is asked for,
-// or no set leads into it.
+// or no set leads into it. short: the window asked for begins before that set; so whatever log there is before it is
+// needed too, if something leads into that.
 //
 // REQUIRES: sets are in the order of their ids.
-func Plan(sets []Candidate, k Keep, nowMS int64) (plan []Decision, window int) {
-	window = windowStart(sets, k, nowMS)
+func Plan(sets []Candidate, k Keep, nowMS int64) (plan []Decision, window int, short bool) {
+	window, short = windowStart(sets, k, nowMS)
 	last := int64(0) // time of the newest set kept for the window
 	for i := range sets {
 		s := &sets[i]
@@ -70,20 +71,20 @@ func Plan(sets []Candidate, k Keep, nowMS int64) (plan []Decision, window int) {
 		}
 		plan = append(plan, d)
 	}
-	return plan, window
+	return plan, window, short
 }
 
 // windowStart returns the newest set that is as old as the window of the log must be; when there is none yet, the
-// oldest from which the log is there. -1: no window is asked for.
-func windowStart(sets []Candidate, k Keep, nowMS int64) int {
+// oldest from which the log is there, which is too short. -1: no window is asked for.
+func windowStart(sets []Candidate, k Keep, nowMS int64) (window int, short bool) {
 	if k.LogTime <= 0 && k.LogBytes <= 0 {
-		return -1
+		return -1, false
 	}
 	for i, s := range slices.Backward(sets) {
 		old := nowMS-s.TimeMS >= k.LogTime.Milliseconds() && s.LogBytes >= k.LogBytes
 		if s.Reachable && old {
-			return i
+			return i, false
 		}
 	}
-	return slices.IndexFunc(sets, func(s Candidate) bool { return s.Reachable })
+	return slices.IndexFunc(sets, func(s Candidate) bool { return s.Reachable }), true
 }

@@ -49,11 +49,27 @@ func PlanPrune(fsys vfs.FS, dir *log.Dir, p SnapshotPolicy, nowMS int64) (plan [
 	if err != nil {
 		return nil, nil, unreadable, err
 	}
-	plan, window := snapshot.Plan(sets, p.keep(), nowMS)
+	plan, window, short := snapshot.Plan(sets, p.keep(), nowMS)
 	if window >= 0 {
 		hold = sets[window].Cursors()
 	}
+	if first := beginning(dir); short && first != nil {
+		hold = first
+	}
 	return plan, hold, unreadable, nil
+}
+
+// beginning returns the cursors of the very first frames, from which every point can be restored without a set; nil
+// if they are not on disk any more.
+func beginning(dir *log.Dir) (first []log.Cursor) {
+	for i := range dir.Shards() {
+		c, err := startOf(dir.Log(i), nil)
+		if err != nil {
+			return nil
+		}
+		first = append(first, c)
+	}
+	return first
 }
 
 // CarryOut removes the sets that a plan does not keep, oldest first.

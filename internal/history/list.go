@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/kevydb/kevy/log"
@@ -100,7 +99,7 @@ func (h *History) listShard(i int) ShardListing {
 	s.Generations = h.generations(i, s.Segments)
 	s.Windows, s.Gaps = h.cursorWindows(i)
 	if rec.CutBytes > 0 && rec.Reason != "" {
-		s.UncleanTail = fmt.Sprintf("%d bytes behind %s would be cut: %s", rec.CutBytes, s.Tail, rec.Reason)
+		s.UncleanTail = h.uncleanTail(i)
 	}
 	for _, err := range rec.Damage {
 		s.Damage = append(s.Damage, err.Error())

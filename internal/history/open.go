@@ -155,3 +155,10 @@ func (h *History) shardFile(set *snapshot.Set, shard int) string {
 
 // lost returns why the end of a shard's log is known to be missing, or nil.
 func (h *History) lost(shard int) error { return h.rec.Shards[shard].Lost }
+
+// uncleanTail describes the bytes behind the end of a shard's log that are no whole groups.
+func (h *History) uncleanTail(shard int) string {
+	rec := h.rec.Shards[shard]
+	return fmt.Sprintf("%d bytes behind %s are the unclean tail of a log that is in use or was not closed cleanly, and no part of it "+
+		"(the next start keeps them aside): %s", rec.CutBytes, rec.Tail, rec.Reason)
+}

@@ -60,6 +60,11 @@ func (h *History) plan(p Point, without []string, m *Meter) (*Plan, error) {
 		return nil, err
 	}
 	pl.Point = p.String()
+	for i, s := range pl.Shards {
+		if rec := h.rec.Shards[i]; rec.CutBytes > 0 && rec.Reason != "" && s.To == h.chains[i].tail() {
+			pl.Notes = append(pl.Notes, fmt.Sprintf("shard %d: %s", i, h.uncleanTail(i)))
+		}
+	}
 	for _, b := range h.bad {
 		pl.Notes = append(pl.Notes, fmt.Sprintf("snapshot set %s can't be used: %v", b.ID, b.Err))
 	}

@@ -115,8 +115,7 @@ func (h *History) verifyLogs(v *Verified, m *Meter) {
 			v.found(i, err)
 		}
 		if rec.CutBytes > 0 && rec.Reason != "" && rec.Lost == nil {
-			v.Notes = append(v.Notes, fmt.Sprintf("shard %d: %d bytes behind %s are the unclean tail of a log that is in use or was not "+
-				"closed cleanly: the next start keeps them aside (%s)", i, rec.CutBytes, rec.Tail, rec.Reason))
+			v.Notes = append(v.Notes, fmt.Sprintf("shard %d: %s", i, h.uncleanTail(i)))
 		}
 		v.Frames += r.frames
 		v.Segments += h.dir.Log(i).Segments()
