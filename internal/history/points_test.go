@@ -80,17 +80,16 @@ func TestBefore(t *testing.T) {
 	p.s.Close()
 }
 
-// TestGroupsWhole: with a clock that jumps, frames of one group have different times in different shards. Whatever the
-// time, its point has every group on all shards or on none, no frame after it, and everything before it that is not
-// behind a group left out.
-func TestGroupsWhole(t *testing.T) {
-	p := live(t, 21, 1)
-	start := p.s.Clock.Now()
-	type part struct {
-		at   log.Cursor
-		ms   int64
-		mask uint64
-	}
+// part is what one shard has of a group over several shards.
+type part struct {
+	at log.Cursor
+	ms int64
+}
+
+// jumpy writes groups while the clock jumps, so that frames of one group have different times in different shards. It
+// returns the parts of groups by shard and id.
+func jumpy(p *past) (h *history.History, parts []map[uint64]part) {
+	p.t.Helper()
 	for i := range 400 {
 		p.s.Clock.Advance(int64(p.rng.IntN(41)) - 20)
 		switch i % 4 {
@@ -103,24 +102,31 @@ func TestGroupsWhole(t *testing.T) {
 		}
 		if i == 200 {
 			if err := p.s.E.Save(); err != nil {
-				t.Fatal(err)
+				p.t.Fatal(err)
 			}
 		}
 	}
-	h := p.open()
-	parts := make([]map[uint64]part, shards)
+	h = p.open()
+	for range shards {
+		parts = append(parts, map[uint64]part{})
+	}
 	err := h.Dump(history.DumpOptions{Shard: -1}, func(d *history.Dumped) error {
-		if parts[d.Shard] == nil {
-			parts[d.Shard] = map[uint64]part{}
-		}
 		if d.GroupFirst && d.Txn != 0 {
-			parts[d.Shard][d.Txn] = part{d.Cursor, d.TimeMS, d.Mask}
+			parts[d.Shard][d.Txn] = part{d.Cursor, d.TimeMS}
 		}
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
+	return h, parts
+}
+
+// TestGroupsWhole: whatever the time, its point has every group on all shards or on none, and no frame after it.
+func TestGroupsWhole(t *testing.T) {
+	p := live(t, 21, 1)
+	start := p.s.Clock.Now()
+	h, parts := jumpy(p)
 	apart := 0
 	for ms := start - 5; ms < p.s.Clock.Now()+200; ms++ {
 		pl, err := h.Plan(history.AtTime(ms), nil)
@@ -131,8 +137,8 @@ func TestGroupsWhole(t *testing.T) {
 			t.Fatalf("%d: %v", ms, err)
 		}
 		in := func(shard int, x part) bool {
-			return x.at.Generation < pl.Shards[shard].To.Generation ||
-				x.at.Generation == pl.Shards[shard].To.Generation && x.at.Offset < pl.Shards[shard].To.Offset
+			to := pl.Shards[shard].To
+			return x.at.Generation < to.Generation || x.at.Generation == to.Generation && x.at.Offset < to.Offset
 		}
 		for shard := range parts {
 			for txn, x := range parts[shard] {
