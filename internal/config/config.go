@@ -31,6 +31,7 @@ type Config struct {
 	ProtoMaxBulkLen int64
 	QueryBufLimit   int64        // bytes of one unfinished request
 	OutputLimits    OutputLimits // client-output-buffer-limit
+	DefaultRESP     int64        // protocol that connections begin with: 2 or 3
 	Loops           int64        // event loops, 0: half the CPUs
 
 	Dir         string

@@ -124,6 +124,11 @@ func clientKeys() []Key {
 			field:   func(c *Config) any { return &c.OutputLimits },
 		},
 		{
+			Name: "client-default-resp", Kind: Int, Default: "2", Min: 2, Max: 3, Live: true,
+			Help:  "protocol that new connections, and those after RESET, speak until HELLO: 2 or 3",
+			field: func(c *Config) any { return &c.DefaultRESP },
+		},
+		{
 			Name: "enable-debug-command", Kind: Enum, Default: "local",
 			Enum:  []string{"no", "yes", "local"},
 			Help:  "who may use DEBUG; local: clients on this machine",

@@ -62,6 +62,9 @@ func selectCommand(s *session, args [][]byte) {
 	}
 }
 
+// defaultProto is the protocol of a connection that has not said HELLO.
+func (srv *Server) defaultProto() int { return int(srv.config().DefaultRESP) }
+
 // resetCommand puts the connection back into the state of a new one.
 func resetCommand(s *session, _ [][]byte) {
 	s.discard()
@@ -72,7 +75,7 @@ func resetCommand(s *session, _ [][]byte) {
 	s.srv.applyWanted()
 	s.noTouch, s.noEvict = false, false
 	s.setReplyMode(replyOn)
-	s.conn.W.Proto = 2
+	s.conn.W.Proto = s.srv.defaultProto()
 	s.beginAs()
 	s.setInfo(func(i *clientInfo) { i.name = "" })
 	s.w.Simple("RESET")

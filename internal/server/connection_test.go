@@ -71,6 +71,27 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
+// TestDefaultRESP: client-default-resp is what connections speak from then on, and after RESET.
+func TestDefaultRESP(t *testing.T) {
+	s := start(t, testOptions{set: map[string]string{"client-default-resp": "3"}})
+	c := s.client()
+	c.want("CONFIG GET port", "%[port 6379]")
+	if got := c.do("CLIENT LIST"); !strings.Contains(got, " resp=3 ") {
+		t.Errorf("CLIENT LIST: %s", got)
+	}
+	c.want("HELLO 2", "*[server*")
+	c.want("CONFIG GET port", "*[port 6379]")
+	c.want("RESET", "+RESET")
+	c.want("CONFIG GET port", "%[port 6379]")
+	c.want("CONFIG SET client-default-resp 4", "-ERR CONFIG SET failed (possibly related to argument 'client-default-resp') - argument must be between 2 and 3 inclusive")
+	c.want("CONFIG SET client-default-resp 2", "+OK")
+	c.want("CONFIG GET client-default-resp", "%[client-default-resp 2]")
+	s.client().want("CONFIG GET port", "*[port 6379]")
+	c.want("RESET", "+RESET")
+	c.want("CONFIG GET port", "*[port 6379]")
+	start(t, testOptions{}).client().want("CONFIG GET client-default-resp", "*[client-default-resp 2]")
+}
+
 func TestUnauthenticatedLimits(t *testing.T) {
 	s := start(t, testOptions{set: map[string]string{"requirepass": "sesame"}})
 	for sent, want := range map[string]string{

@@ -89,11 +89,12 @@ type work struct {
 func newSession(srv *Server, c *resp.Conn, l *loop) *session {
 	s := &session{srv: srv, conn: c, loop: l, id: c.ID(), user: defaultUser}
 	s.w = &c.W
+	c.W.Proto = srv.defaultProto()
 	s.subs = srv.hub.Of(s)
 	s.inbox.drain = s.drainInbox
 	s.pub.clientInfo = clientInfo{
 		id: s.id, addr: c.RemoteAddr(), laddr: c.LocalAddr(), fd: c.FD(), created: c.Created(),
-		active: c.Created(), user: defaultUser, proto: 2, multi: -1,
+		active: c.Created(), user: defaultUser, proto: c.W.Proto, multi: -1,
 	}
 	s.beginAs()
 	return s
