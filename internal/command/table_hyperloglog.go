@@ -22,7 +22,7 @@ var hyperloglogCommands = []*Command{
 	},
 	{
 		Name: "pfcount", Arity: -2,
-		Flags:    ReadOnly,
+		Flags:    ReadOnly | MayReplicate,
 		FirstKey: 1, LastKey: -1, Step: 1,
 		Group: "hyperloglog", Since: "2.8.9",
 		Summary:    "Returns the approximated cardinality of the set(s) observed by the HyperLogLog key(s).",

@@ -53,6 +53,7 @@ type Engine struct {
 	expirer         *expirer
 	nextExpiry      atomic.Int64 // when the expirer looks next, unix ms
 	activeExpiryOff atomic.Bool
+	expiryHeld      atomic.Bool // see HoldExpiry
 
 	ctxs       sync.Pool     // *command.Ctx, for the commands of waiters
 	readyClock atomic.Uint64 // keys that became ready for waiters
@@ -192,10 +193,14 @@ func (e *Engine) SetLimits(l state.Limits) {
 // past their deadline are hidden, and deleted when touched, all the same.
 func (e *Engine) SetActiveExpire(on bool) {
 	e.activeExpiryOff.Store(!on)
-	select {
-	case e.expirer.wake <- struct{}{}:
-	default:
-	}
+	e.expirer.awaken()
+}
+
+// HoldExpiry keeps keys and fields past their deadline from being deleted while hold is true, unless a write
+// touches them: the log does not grow by itself while clients' writes are paused. They are hidden all the same.
+func (e *Engine) HoldExpiry(hold bool) {
+	e.expiryHeld.Store(hold)
+	e.expirer.awaken()
 }
 
 // Shards returns the number of shards.

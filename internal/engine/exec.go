@@ -148,6 +148,9 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 
 // expire folds a DEL for each of the command's keys that is due.
 func (g *group) expire(c *command.Ctx) {
+	if !g.e.mayExpire(c.Cmd) {
+		return
+	}
 	for _, i := range command.KeyPositions(c.Cmd, c.Args, nil) {
 		key := c.Args[i]
 		s := g.e.shardOf(key)

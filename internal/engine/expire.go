@@ -52,10 +52,15 @@ func (e *Engine) wakeExpirer(mask uint64) {
 			continue
 		}
 		e.nextExpiry.Store(ms)
-		select {
-		case e.expirer.wake <- struct{}{}:
-		default:
-		}
+		e.expirer.awaken()
+	}
+}
+
+// awaken makes the expirer look for what is due.
+func (x *expirer) awaken() {
+	select {
+	case x.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -87,7 +92,7 @@ func (x *expirer) round() time.Duration {
 	e := x.e
 	now := e.now()
 	e.nextExpiry.Store(now + expireIdle.Milliseconds())
-	if e.activeExpiryOff.Load() {
+	if e.activeExpiryOff.Load() || e.expiryHeld.Load() {
 		return expireIdle
 	}
 	next := now + expireIdle.Milliseconds()

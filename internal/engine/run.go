@@ -108,6 +108,9 @@ func (e *Engine) noteRead(mask uint64, t *Ticket) {
 // expireKeys logs and folds a DEL for each key of the command that is past its deadline. A key
 // that cannot be logged away just stays hidden. REQUIRES: the locks of mask are held.
 func (e *Engine) expireKeys(c *command.Ctx, mask uint64, t *Ticket) error {
+	if !e.mayExpire(c.Cmd) {
+		return nil
+	}
 	for m := mask; m != 0; m &= m - 1 {
 		if !e.shards[lowest(m)].due(c.Now) {
 			continue
@@ -120,6 +123,11 @@ func (e *Engine) expireKeys(c *command.Ctx, mask uint64, t *Ticket) error {
 		return nil
 	}
 	return nil
+}
+
+// mayExpire reports whether a command deletes those of its keys that are due before it runs.
+func (e *Engine) mayExpire(cmd *command.Command) bool {
+	return cmd.Flags&command.Write != 0 || !e.expiryHeld.Load()
 }
 
 // expireKey removes key if it is due, or due fields of a hash. REQUIRES: its shard's lock is held.

@@ -241,6 +241,44 @@ func TestClientPause(t *testing.T) {
 	c.want("GET gone", "nil")
 }
 
+// TestPauseHoldsExpiry: while writes are paused the log does not grow by itself, neither for reads nor for the
+// deadlines of keys and fields; what PFCOUNT and PUBLISH may tell replicas of waits too.
+func TestPauseHoldsExpiry(t *testing.T) {
+	s := start(t, testOptions{})
+	c, p, q := s.client(), s.client(), s.client()
+	c.want("PFADD hll a", ":1")
+	for _, queued := range []string{"SET k 1 PX 10", "SET other 1 PX 10", "HSET h f 1", "HPEXPIRE h 10 FIELDS 1 f"} {
+		if queued == "SET k 1 PX 10" {
+			c.want("MULTI", "+OK")
+		}
+		c.want(queued, "+QUEUED")
+	}
+	c.want("CLIENT PAUSE 100000 WRITE", "+QUEUED")
+	c.want("EXEC", "*[+OK +OK :1 *[:1] +OK]")
+	tails := func() string { return c.do("FEED.TAIL 0") + c.do("FEED.TAIL 1") }
+	before := tails()
+	p.send("PFCOUNT hll")
+	q.send("PUBLISH ch msg")
+	for _, read := range []string{"GET k", "GET other", "HGET h f"} {
+		eventually(t, read, func() bool { return c.do(read) == "nil" })
+	}
+	c.want("MULTI", "+OK")
+	c.want("GET k", "+QUEUED")
+	c.want("EXEC", "*[nil]")
+	if got := c.field("stats", "expired_keys"); got != "0" {
+		t.Errorf("%s keys expired during the pause", got)
+	}
+	if got := tails(); got != before {
+		t.Errorf("the log grew during the pause: %s, was %s", got, before)
+	}
+	eventually(t, "blocked", func() bool { return c.field("clients", "blocked_clients") == "2" })
+	c.want("CLIENT UNPAUSE", "+OK")
+	if got := p.read() + q.read(); got != ":1:0" {
+		t.Errorf("PFCOUNT, PUBLISH: %s", got)
+	}
+	eventually(t, "expired", func() bool { return c.field("stats", "expired_keys") == "2" && c.do("EXISTS h") == ":0" })
+}
+
 func TestPausedPipelineKeepsItsOrder(t *testing.T) {
 	s := start(t, testOptions{})
 	c, w := s.client(), s.client()

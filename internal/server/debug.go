@@ -251,7 +251,7 @@ func (srv *Server) valueDigest(key []byte) string {
 }
 
 func debugActiveExpire(s *session, args [][]byte) {
-	s.srv.setActiveExpire(string(args[2]) != "0")
+	s.srv.eng.SetActiveExpire(string(args[2]) != "0")
 	s.w.OK()
 }
 

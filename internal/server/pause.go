@@ -49,13 +49,13 @@ func (p *pauser) schedule() {
 	if !now.Before(p.writes) {
 		p.all, p.writes = time.Time{}, time.Time{}
 		p.srv.setGate(gatePauseAll|gatePauseWrite, false)
-		p.srv.applyActiveExpire(false)
+		p.srv.eng.HoldExpiry(false)
 		p.resume()
 		return
 	}
 	p.srv.setGate(gatePauseWrite, true)
 	p.srv.setGate(gatePauseAll, now.Before(p.all))
-	p.srv.applyActiveExpire(true)
+	p.srv.eng.HoldExpiry(true)
 	p.timer = time.AfterFunc(p.writes.Sub(now), p.expired)
 }
 

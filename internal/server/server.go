@@ -75,7 +75,6 @@ type Server struct {
 	blocked atomic.Int64
 	ctxs    sync.Pool
 
-	expire   expireSwitch
 	stop     chan StopRequest
 	stopping atomic.Bool
 }
@@ -101,7 +100,6 @@ func New(o Options) (*Server, error) {
 	srv.scripts.init(srv)
 	srv.netBase.Store(&resp.Stats{})
 	srv.ids.init()
-	srv.expire.on = true
 	srv.handlers = handlers()
 	srv.access.init(srv)
 	srv.ctx, srv.cancel = context.WithCancelCause(context.Background())
@@ -307,24 +305,3 @@ func (srv *Server) giveCtx(c *command.Ctx) {
 }
 
 func (srv *Server) random() uint64 { return rand.Uint64() } //nolint:gosec // RANDOMKEY
-
-// expireSwitch combines the two reasons not to expire actively.
-type expireSwitch struct {
-	mu     sync.Mutex
-	on     bool // DEBUG SET-ACTIVE-EXPIRE
-	paused bool // CLIENT PAUSE
-}
-
-func (srv *Server) applyActiveExpire(paused bool) {
-	srv.expire.mu.Lock()
-	defer srv.expire.mu.Unlock()
-	srv.expire.paused = paused
-	srv.eng.SetActiveExpire(srv.expire.on && !paused)
-}
-
-func (srv *Server) setActiveExpire(on bool) {
-	srv.expire.mu.Lock()
-	defer srv.expire.mu.Unlock()
-	srv.expire.on = on
-	srv.eng.SetActiveExpire(on && !srv.expire.paused)
-}
