@@ -26,5 +26,11 @@ func DefaultLimits() Limits {
 // key is made anew.
 const hintLarge = 1
 
+// Hint returns what OBJECT ENCODING goes by beside a collection itself; SetHint gives it to a copy.
+func (ks *Keyspace) Hint(e Entry) byte { return e.a.Tail(e.ref)[offHint] }
+
+// SetHint sets what Hint returns.
+func (ks *Keyspace) SetHint(e Entry, hint byte) { e.a.Tail(e.ref)[offHint] = hint }
+
 // setHint adds bits to the record's hint.
 func (ks *Keyspace) setHint(r arena.Ref, bits byte) { ks.a.Tail(r)[offHint] |= bits }

@@ -58,6 +58,14 @@ type List struct {
 	tree tree // of a large list
 }
 
+// size returns the bytes that the elements take, with their lengths.
+func (l *List) size() int {
+	if l.v.head != 0 {
+		return int(l.v.words(listHeadWords)[listBytes]) //nolint:gosec // a size
+	}
+	return len(l.run)
+}
+
 // List returns the elements of a list. REQUIRES: e.Type() == TypeList.
 func (ks *Keyspace) List(e Entry) List { return listValue(valueAt(e.a, e.ref)) }
 

@@ -18,6 +18,9 @@ type listFold struct {
 	key []byte
 	w   []uint64 // head of a large list
 	t   tree
+	// What the list has meanwhile while an element is replaced, for the hint: Redis counts the new element
+	// before it takes the old one out.
+	peakSize, peakCount int
 }
 
 // openList finds the list of key for a change; ok is false if the key has another type. It returns the
@@ -112,13 +115,13 @@ func (f *listFold) hint(size, count int) {
 	} else {
 		maxBytes = 4096 << min(-n-1, 4)
 	}
-	size += 7 // header and end of a listpack
+	const frame = 7 // header and end of a listpack
 	b := f.ks.a.Tail(f.r)
 	switch {
-	case size > maxBytes || count > maxCount:
-		b[offHint] |= hintLarge
-	case size <= maxBytes/2 && count <= maxCount/2:
+	case size+frame <= maxBytes/2 && count <= maxCount/2:
 		b[offHint] &^= hintLarge
+	case max(size, f.peakSize)+frame > maxBytes || max(count, f.peakCount) > maxCount:
+		b[offHint] |= hintLarge
 	}
 }
 
@@ -260,6 +263,7 @@ func (ks *Keyspace) foldLSet(e *effect.Effect) (c Change, err error) {
 		i += int64(l.n)
 	}
 	if f.r != 0 && i >= 0 && i < int64(l.n) {
+		f.peakSize, f.peakCount = l.size()+runSize(len(e.Args[2])), l.n+1
 		f.splice(&l, int(i), 1, e.Args[2])
 	}
 	return c, nil

@@ -167,6 +167,11 @@ func (c *Consumer) Active() int64 { return int64(c.w[consumerTime]) }
 // Touch sets when the consumer last asked for something. REQUIRES: the lock for writing.
 func (c *Consumer) Touch(ms int64) { c.w[consumerSeen] = uint64(ms) }
 
+// SetTimes sets what Seen and Active return. REQUIRES: the lock for writing.
+func (c *Consumer) SetTimes(seen, active int64) {
+	c.w[consumerSeen], c.w[consumerTime] = uint64(seen), uint64(active)
+}
+
 // Nack is a pending entry.
 type Nack struct {
 	ID       StreamID

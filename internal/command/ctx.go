@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/kevydb/kevy/log/effect"
@@ -31,7 +32,7 @@ type Ctx struct {
 	Seed uint64
 	// NoTouch leaves access clocks alone (CLIENT NO-TOUCH).
 	NoTouch bool
-	// KeepExpired makes Lookup return keys whose deadline has passed (replay tools).
+	// KeepExpired makes Lookup return keys whose deadline has passed, and reads leave them (replay tools, DEBUG).
 	KeepExpired bool
 	// Rand is a random number fixed for this command (RANDOMKEY).
 	Rand uint64
@@ -73,6 +74,7 @@ type Ctx struct {
 	wait    Wait     // what the planner asked to wait for, if waits
 	waits   bool
 	missed  [][]byte // see Missed
+	past    [][]byte // see Past
 }
 
 // Planned is one effect and the shard it belongs to. Shard is AllShards for an effect that every
@@ -89,18 +91,24 @@ type Planned struct {
 	Event string
 	// Script marks an effect of a command that a script called.
 	Script bool
-	// Access, when set, is what the key's access clock and counter are to be once the effect is folded (RESTORE).
-	Access *Access
+	// Marks are to be set once the effect is folded.
+	Marks []Mark
 }
 
-// Access is a record's access clock, in unix seconds, and access counter. They are no state.
+// Mark is what a keyspace keeps beside a value and what is no state, such as a time of access: no frame has it.
+type Mark interface {
+	// Set puts the mark into the keyspace that has folded the effect.
+	Set(ks *state.Keyspace, e *effect.Effect)
+}
+
+// Access is a record's access clock, in unix seconds, and access counter.
 type Access struct {
 	Seconds uint32
 	Freq    uint8
 }
 
-// Note sets the clock and the counter of the effect's first key.
-func (a *Access) Note(ks *state.Keyspace, e *effect.Effect) {
+// Set implements Mark for the effect's first key.
+func (a *Access) Set(ks *state.Keyspace, e *effect.Effect) {
 	if entry, ok := ks.Lookup(e.Args[e.Op.KeyAt()]); ok {
 		ks.SetAccess(entry, a.Seconds, a.Freq)
 	}
@@ -115,8 +123,11 @@ func (c *Ctx) Reset() {
 	c.args = c.args[:0]
 	c.scratch = c.scratch[:0]
 	c.waits = false
-	c.missed = c.missed[:0]
+	c.missed, c.past = c.missed[:0], c.past[:0]
 }
+
+// Past returns keys that the command has come across past their deadline and that it does not name. Valid until Reset.
+func (c *Ctx) Past() [][]byte { return c.past }
 
 // Missed returns the keys that were looked for in vain since Reset, if NoteMisses is set. Valid until Reset.
 func (c *Ctx) Missed() [][]byte { return c.missed }
@@ -178,6 +189,15 @@ func (c *Ctx) due(e state.Entry) bool {
 	return has && ms <= c.Now && !c.KeepExpired
 }
 
+// dueMet is due for a key that the command does not name: it is to be deleted.
+func (c *Ctx) dueMet(e state.Entry) bool {
+	if !c.due(e) {
+		return false
+	}
+	c.past = append(c.past, bytes.Clone(e.Key()))
+	return true
+}
+
 // maxBulk is the longest string a command may build.
 func (c *Ctx) maxBulk() int64 {
 	if c.MaxBulk > 0 {
@@ -232,6 +252,12 @@ func (c *Ctx) emitOpen(shard int, op effect.Op) {
 		Effect: effect.Effect{Op: op, Args: c.args[c.open:end:end]},
 		Cmd:    c.Cmd,
 	})
+}
+
+// mark gives the last planned effect a mark.
+func (c *Ctx) mark(m Mark) {
+	p := &c.planned[len(c.planned)-1]
+	p.Marks = append(p.Marks, m)
 }
 
 // Int formats n into memory that lives as long as the planned effects.

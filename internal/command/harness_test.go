@@ -122,8 +122,8 @@ func (h *harness) fold(args [][]byte, p *Planned, logged []byte) {
 		if err != nil {
 			h.t.Fatalf("%q: fold: %v", args, err)
 		}
-		if p.Access != nil {
-			p.Access.Note(ks, &p.Effect)
+		for _, m := range p.Marks {
+			m.Set(ks, &p.Effect)
 		}
 		if p.Effect.Op == effect.Del && change.Removed != len(p.Effect.Args) {
 			h.t.Fatalf("%q: %q names %d keys, %d were there", args, logged, len(p.Effect.Args), change.Removed)

@@ -166,6 +166,24 @@ func emitCopy(c *Ctx, e state.Entry, from, to []byte) {
 		c.args = append(append(append(c.args, r.Args[:at]...), to), r.Args[at+1:]...)
 		c.emitOpen(shard, r.Op)
 	})
+	if e.Type() != state.TypeString {
+		c.mark(encodingHint(c.Shards[c.ShardOf(from)].Hint(e)))
+	}
+	if e.Type() == state.TypeStream {
+		if times := timesOf(c.Shards[c.ShardOf(from)].Stream(e)); times != nil {
+			c.mark(times)
+		}
+	}
+}
+
+// encodingHint is a Mark: what OBJECT ENCODING goes by.
+type encodingHint byte
+
+// Set implements Mark.
+func (h encodingHint) Set(ks *state.Keyspace, e *effect.Effect) {
+	if entry, ok := ks.Lookup(e.Args[e.Op.KeyAt()]); ok {
+		ks.SetHint(entry, byte(h))
+	}
 }
 
 // copyOptions are what COPY asks for.

@@ -38,7 +38,7 @@ func planRandomKey(c *Ctx) {
 	}
 	draw := c.Rand
 	for range randomTries {
-		if e, ok := drawKey(c, draw, total); ok && !c.due(e) {
+		if e, ok := drawKey(c, draw, total); ok && !c.dueMet(e) {
 			c.W.Bulk(e.Key())
 			return
 		}

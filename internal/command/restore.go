@@ -113,7 +113,7 @@ func (c *Ctx) noteAccess(o restoreOptions) {
 	default:
 		return
 	}
-	c.planned[len(c.planned)-1].Access = a
+	c.mark(a)
 }
 
 func restoreError(err error) errorText {

@@ -27,8 +27,17 @@ func (r *restore) stream(s *rdb.StreamValue) {
 	}
 	c.Emit(effect.XSetID, r.key, r.id(s.Last), []byte("ENTRIESADDED"), c.Int(s.Added),
 		[]byte("MAXDELETEDID"), r.id(s.Gone))
+	var times consumerTimes
 	for i := range s.Groups {
-		r.group(&s.Groups[i])
+		g := &s.Groups[i]
+		r.group(g)
+		for k := range g.Consumers {
+			x := &g.Consumers[k]
+			times = append(times, consumerTime{g.Name, x.Name, max(x.Seen, 0), max(x.Active, 0)})
+		}
+	}
+	if times != nil {
+		c.mark(times)
 	}
 }
 

@@ -111,7 +111,7 @@ func runScan(c *Ctx, o *scanOptions, f func(state.Entry)) uint64 {
 	for {
 		position = c.Shards[shard].Scan(position, int(left), func(e state.Entry) {
 			left--
-			if !c.due(e) && o.matches(e) {
+			if !c.dueMet(e) && o.matches(e) {
 				f(e)
 			}
 		})

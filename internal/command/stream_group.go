@@ -156,6 +156,42 @@ func planXGroupDestroy(c *Ctx) {
 	}
 }
 
+// consumerTimes is a Mark: when the consumers of a stream were last here.
+type consumerTimes []consumerTime
+
+// consumerTime is when a consumer last asked for something, and when it last got something; unix ms, 0 for never.
+type consumerTime struct {
+	group, consumer []byte
+	seen, active    int64
+}
+
+// timesOf returns the times of all consumers; the names alias s.
+func timesOf(s state.Stream) (all consumerTimes) {
+	s.EachGroup(func(g state.Group) bool {
+		return g.EachConsumer(func(x state.Consumer) bool {
+			all = append(all, consumerTime{g.Name(), x.Name(), x.Seen(), x.Active()})
+			return true
+		})
+	})
+	return all
+}
+
+// Set implements Mark.
+func (t consumerTimes) Set(ks *state.Keyspace, e *effect.Effect) {
+	entry, ok := ks.Lookup(e.Args[e.Op.KeyAt()])
+	if !ok || entry.Type() != state.TypeStream {
+		return
+	}
+	s := ks.Stream(entry)
+	for _, x := range t {
+		if g, ok := s.Group(x.group); ok {
+			if consumer, ok := g.Consumer(x.consumer); ok {
+				consumer.SetTimes(x.seen, x.active)
+			}
+		}
+	}
+}
+
 func planXGroupCreateConsumer(c *Ctx) {
 	_, g, _, ok := c.xgroup(true)
 	if !ok {

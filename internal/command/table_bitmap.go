@@ -122,14 +122,14 @@ var bitmapCommands = []*Command{
 	},
 	{
 		Name: "bitfield", Arity: -2,
-		Flags:    Write | DenyOOM | MovableKeys,
+		Flags:    Write | DenyOOM,
 		FirstKey: 1, LastKey: 1, Step: 1,
 		Group: "bitmap", Since: "3.2.0",
 		Summary:    "Performs arbitrary bitfield integer operations on strings.",
 		Complexity: "O(1) for each subcommand specified",
 		Categories: "write bitmap slow",
 		KeySpecs: []KeySpec{
-			{Flags: []string{"RW", "update", "access", "variable_flags"}, BeginIndex: 1, Step: 1, Notes: "This command allows both access and modification of the key"},
+			{Flags: []string{"RW", "access", "update", "variable_flags"}, BeginIndex: 1, Step: 1, Notes: "This command allows both access and modification of the key"},
 		},
 		Doc: []Arg{
 			{Name: "key", Type: "key"},

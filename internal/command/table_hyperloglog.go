@@ -62,7 +62,7 @@ var hyperloglogCommands = []*Command{
 		Group: "hyperloglog", Since: "2.8.9",
 		Summary:    "Internal commands for debugging HyperLogLog values.",
 		Complexity: "N/A",
-		Categories: "write hyperloglog slow",
+		Categories: "write hyperloglog admin slow dangerous",
 		DocFlags:   []string{"syscmd"},
 		KeySpecs: []KeySpec{
 			{Flags: []string{"RW", "access"}, BeginIndex: 2, Step: 1},
@@ -81,7 +81,7 @@ var hyperloglogCommands = []*Command{
 		Group: "hyperloglog", Since: "2.8.9",
 		Summary:    "An internal command for testing HyperLogLog values.",
 		Complexity: "N/A",
-		Categories: "read hyperloglog slow",
+		Categories: "hyperloglog admin slow dangerous",
 		DocFlags:   []string{"syscmd"},
 		KeySpecs:   []KeySpec{},
 		Doc:        []Arg{},

@@ -97,8 +97,8 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 			} else {
 				n.around(sh, p, why, func() { sh.apply(&p.Effect, why, fold) })
 			}
-			if fold && p.Access != nil {
-				p.Access.Note(sh.ks, &p.Effect)
+			if fold {
+				sh.setMarks(p.Marks, &p.Effect)
 			}
 		}
 	}
@@ -109,6 +109,13 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 		e.txns.finish(id)
 	}
 	e.measure(mask)
+}
+
+// setMarks sets what goes with an effect that has been folded. REQUIRES: sh.mu held.
+func (sh *shard) setMarks(marks []command.Mark, ef *effect.Effect) {
+	for _, m := range marks {
+		m.Set(sh.ks, ef)
+	}
 }
 
 // apply appends one frame to the open group and folds it. An effect that does not fold is a bug in

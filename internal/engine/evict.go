@@ -99,7 +99,7 @@ func (e *Engine) measure(mask uint64) {
 	}
 }
 
-// Evicted returns how many keys have been evicted.
+// Evicted returns how many keys have been evicted since the start or ResetStats.
 func (e *Engine) Evicted() uint64 { return e.evictor.evicted.Load() }
 
 // poolSize is how many candidates are remembered from one eviction to the next: the more, the closer the choice
@@ -166,9 +166,10 @@ const evictHousekeep = 32
 func (e *Engine) Housekeep(n int) (some bool) {
 	for _, sh := range e.shards {
 		sh.mu.Lock()
-		if sh.ks.Trash() > 0 {
+		if before := sh.ks.Trash(); before > 0 {
 			some = true
 			sh.ks.Housekeep(n)
+			sh.tidied += uint64(before - sh.ks.Trash()) //nolint:gosec // it only frees
 			e.measure(1 << sh.id)
 		}
 		sh.mu.Unlock()

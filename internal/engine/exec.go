@@ -130,6 +130,11 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	c.Cmd.Plan(c)
 	planned := c.Planned()
 	if len(planned) == 0 {
+		if g.e.mayExpire(c) {
+			for _, key := range c.Past() {
+				g.expireKey(key)
+			}
+		}
 		g.e.missed(c, g.ticket)
 		return nil
 	}
@@ -148,22 +153,26 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 
 // expire folds a DEL for each of the command's keys that is due.
 func (g *group) expire(c *command.Ctx) {
-	if !g.e.mayExpire(c.Cmd) {
+	if !g.e.mayExpire(c) {
 		return
 	}
 	for _, i := range command.KeyPositions(c.Cmd, c.Args, nil) {
-		key := c.Args[i]
-		s := g.e.shardOf(key)
-		entry, ok := g.e.shards[s].ks.Lookup(key)
-		if !ok {
-			continue
-		}
-		if ms, has := entry.Deadline(); has && ms <= g.now {
-			g.fold(&command.Planned{Shard: s, Effect: effect.Effect{Op: effect.Del, Args: [][]byte{key}}, Expired: true})
-			g.e.shards[s].expired++
-		} else if due, ok := dueFields(g.e.shards[s], entry, g.now); ok {
-			g.fold(&due)
-		}
+		g.expireKey(c.Args[i])
+	}
+}
+
+// expireKey folds the removal of a key, or of fields of a hash, that are due.
+func (g *group) expireKey(key []byte) {
+	s := g.e.shardOf(key)
+	entry, ok := g.e.shards[s].ks.Lookup(key)
+	if !ok {
+		return
+	}
+	if ms, has := entry.Deadline(); has && ms <= g.now {
+		g.fold(&command.Planned{Shard: s, Effect: effect.Effect{Op: effect.Del, Args: [][]byte{key}}, Expired: true})
+		g.e.shards[s].expired++
+	} else if due, ok := dueFields(g.e.shards[s], entry, g.now); ok {
+		g.fold(&due)
 	}
 }
 
@@ -186,9 +195,7 @@ func (g *group) fold(p *command.Planned) {
 	} else {
 		g.notes.around(sh, &own, g.cause, fold)
 	}
-	if p.Access != nil {
-		p.Access.Note(sh.ks, &own.Effect)
-	}
+	sh.setMarks(p.Marks, &own.Effect)
 	g.planned = append(g.planned, own)
 }
 

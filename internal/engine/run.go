@@ -46,6 +46,7 @@ func (e *Engine) plan(c *command.Ctx, mask uint64, t *Ticket) {
 	e.noteMisses(c)
 	c.Cmd.Plan(c)
 	if len(c.Planned()) == 0 {
+		e.dropPast(c, t)
 		e.noteRead(mask, t)
 		e.missed(c, t)
 		return
@@ -108,7 +109,7 @@ func (e *Engine) noteRead(mask uint64, t *Ticket) {
 // expireKeys logs and folds a DEL for each key of the command that is past its deadline. A key
 // that cannot be logged away just stays hidden. REQUIRES: the locks of mask are held.
 func (e *Engine) expireKeys(c *command.Ctx, mask uint64, t *Ticket) error {
-	if !e.mayExpire(c.Cmd) {
+	if !e.mayExpire(c) {
 		return nil
 	}
 	for m := mask; m != 0; m &= m - 1 {
@@ -125,9 +126,21 @@ func (e *Engine) expireKeys(c *command.Ctx, mask uint64, t *Ticket) error {
 	return nil
 }
 
+// dropPast deletes the keys past their deadline that a read has come across. REQUIRES: their shards' locks are held.
+func (e *Engine) dropPast(c *command.Ctx, t *Ticket) {
+	if len(c.Past()) == 0 || !e.mayExpire(c) {
+		return
+	}
+	for _, key := range c.Past() {
+		if e.expireKey(key, c.Now, t) != nil {
+			return // the log refuses: they stay hidden
+		}
+	}
+}
+
 // mayExpire reports whether a command deletes those of its keys that are due before it runs.
-func (e *Engine) mayExpire(cmd *command.Command) bool {
-	return cmd.Flags&command.Write != 0 || !e.expiryHeld.Load()
+func (e *Engine) mayExpire(c *command.Ctx) bool {
+	return c.Cmd.Flags&command.Write != 0 || !(c.KeepExpired || e.expiryHeld.Load())
 }
 
 // expireKey removes key if it is due, or due fields of a hash. REQUIRES: its shard's lock is held.

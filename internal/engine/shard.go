@@ -22,7 +22,8 @@ type shard struct {
 
 	grownBefore int64  // bytes of log since the last snapshot, until the log had
 	grownMark   int64  // this many bytes; see grown
-	expired     uint64 // keys expired since start
+	expired     uint64 // keys expired since start or ResetStats
+	tidied      uint64 // large values freed off the request path since start or ResetStats
 
 	waits      waits          // clients that wait for keys
 	readyClock *atomic.Uint64 // of the engine: orders ready keys over shards

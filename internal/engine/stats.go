@@ -8,11 +8,13 @@ import (
 type Stats struct {
 	Keys, Expires int
 	Loaded        int    // keys at start
-	Expired       uint64 // keys deleted at their deadline since start
+	Expired       uint64 // keys deleted at their deadline since start or ResetStats
 	Dirty         uint64 // effects since the last snapshot
 	LogGrown      int64  // bytes of log since the last snapshot
 	ViewBytes     int64  // memory kept for open views: what changed while a snapshot is being written
 	UsedBytes     int64  // memory accounted to records
+	// LazyPending counts the large values that are gone and wait to be freed, LazyFreed those freed off the request path.
+	LazyPending, LazyFreed uint64
 	// WaitedKeys counts the keys clients wait for, WaitedAnyChange those where one wants to know of any change,
 	// WaitTimed the clients that wait with a timeout.
 	WaitedKeys, WaitedAnyChange, WaitTimed int
@@ -29,6 +31,16 @@ type ShardStats struct {
 	Retained                        int64 // bytes servable by FEED.READ
 	OldestMS                        int64 // time of the oldest servable frame, 0 if none
 	Keys, Expires                   int
+}
+
+// ResetStats sets the counters of keys expired, evicted and freed in the background to zero.
+func (e *Engine) ResetStats() {
+	e.lock(e.all())
+	defer e.unlock(e.all())
+	for _, sh := range e.shards {
+		sh.expired, sh.tidied = 0, 0
+	}
+	e.evictor.evicted.Store(0)
 }
 
 // Stats returns a picture of the engine. It takes each shard's lock for a moment.
@@ -48,6 +60,8 @@ func (e *Engine) stats(locked bool) Stats {
 		s.Dirty += sh.dirty
 		s.LogGrown += sh.grown()
 		s.ViewBytes += sh.ks.Memory().Deferred
+		s.LazyPending += uint64(sh.ks.Trash())
+		s.LazyFreed += sh.tidied
 		s.UsedBytes += sh.ks.UsedBytes()
 		s.WaitedKeys += len(sh.waits.queues)
 		for _, q := range sh.waits.queues {

@@ -89,7 +89,8 @@ type Group struct {
 // Consumer is a consumer with its pending entries, in order.
 type Consumer struct {
 	Name    []byte
-	Seen    int64
+	Seen    int64 // unix ms
+	Active  int64 // unix ms; before version 3 of the type the same as Seen. Not encoded
 	Pending []Pending
 }
 

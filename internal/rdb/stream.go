@@ -193,8 +193,9 @@ func (r *reader) group(t byte, s *StreamValue) (g Group) {
 	names := map[string]bool{}
 	for n := r.count(10); n > 0 && !r.bad; n-- {
 		c := Consumer{Name: r.text(), Seen: int64(r.uint64())}
+		c.Active = c.Seen
 		if t == typeStream3 {
-			r.take(8)
+			c.Active = int64(r.uint64())
 		}
 		if names[string(c.Name)] {
 			r.fail()

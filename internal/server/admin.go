@@ -10,8 +10,12 @@ import (
 	"github.com/kevydb/kevy/resp"
 )
 
+// timeCommand answers TIME. Within a transaction or a script time stands still.
 func timeCommand(s *session, _ [][]byte) {
 	us := time.Now().UnixMicro()
+	if s.inGroup != nil {
+		us = s.inGroup.Now * 1000
+	}
 	s.w.Array(2)
 	s.w.BulkString(fmt.Sprint(us / 1e6))
 	s.w.BulkString(fmt.Sprint(us % 1e6))

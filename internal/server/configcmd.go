@@ -170,6 +170,7 @@ func configResetStat(s *session, _ [][]byte) {
 	s.srv.netBase.Store(&net)
 	s.srv.stats.reset()
 	s.srv.memory.resetPeak()
+	s.onLoop(s.srv.eng.ResetStats)
 	s.w.OK()
 }
 

@@ -163,6 +163,19 @@ func (s *session) reload(save bool) {
 func (srv *Server) ask(args ...[]byte) []byte {
 	c := srv.takeCtx()
 	defer srv.giveCtx(c)
+	return srv.askWith(c, args...)
+}
+
+// inspect is ask for keys as they are stored: those past their deadline too.
+func (srv *Server) inspect(args ...[]byte) []byte {
+	c := srv.takeCtx()
+	defer srv.giveCtx(c)
+	c.KeepExpired = true
+	defer func() { c.KeepExpired = false }()
+	return srv.askWith(c, args...)
+}
+
+func (srv *Server) askWith(c *command.Ctx, args ...[]byte) []byte {
 	w := resp.Writer{}
 	row, bad := command.Resolve(args)
 	if row == nil {
@@ -182,19 +195,21 @@ func bulkText(reply []byte) string {
 	return strings.TrimLeft(lines[0], "+:-")
 }
 
-// debugObject is DEBUG OBJECT key, in Redis's format as far as it means something here.
+// debugObject is DEBUG OBJECT key, in Redis's format as far as it means something here. A key that is past its
+// deadline but not deleted yet is shown.
 func debugObject(s *session, args [][]byte) {
 	key := cloneArgs(args[2:])[0]
 	s.parkRun(func(w *resp.Writer) {
-		encoding := s.srv.ask([]byte("object"), []byte("encoding"), key)
+		encoding := s.srv.inspect([]byte("object"), []byte("encoding"), key)
 		if encoding[0] == '-' || string(encoding) == "$-1\r\n" {
 			w.Error("ERR no such key")
 			return
 		}
-		idle := bulkText(s.srv.ask([]byte("object"), []byte("idletime"), key))
-		size := bulkText(s.srv.ask([]byte("memory"), []byte("usage"), key))
-		w.Simple("Value at:0x0 refcount:1 encoding:" + bulkText(encoding) + " serializedlength:" + size +
-			" lru:0 lru_seconds_idle:" + idle)
+		idle, _ := strconv.ParseInt(bulkText(s.srv.inspect([]byte("object"), []byte("idletime"), key)), 10, 64) // 0 with an LFU policy
+		size := bulkText(s.srv.inspect([]byte("memory"), []byte("usage"), key))
+		const clockMask = 1<<24 - 1 // bits of Redis's access clock
+		w.Simple(fmt.Sprintf("Value at:0x0 refcount:1 encoding:%s serializedlength:%s lru:%d lru_seconds_idle:%d",
+			bulkText(encoding), size, (time.Now().Unix()-idle)&clockMask, idle))
 	})
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -126,6 +127,33 @@ func TestCommandStats(t *testing.T) {
 	c.want("CONFIG RESETSTAT", "+OK")
 	fit("errorstats", "errorstat_ERR", "")
 	fit("commandstats", "cmdstat_set", "")
+}
+
+// TestLazyFreed: large values that are freed off the request path are counted, small ones are not; CONFIG RESETSTAT
+// sets the engine's counters to zero too.
+func TestLazyFreed(t *testing.T) {
+	c := start(t, testOptions{}).client()
+	for _, key := range []string{"large", "small"} {
+		c.want("XADD "+key+" 1-1 f v", "1-1")
+	}
+	for i := range 40 {
+		line := strings.Builder{}
+		for k := range 500 {
+			fmt.Fprintf(&line, " member%d", 500*i+k)
+		}
+		c.want("SADD set"+line.String(), ":500")
+	}
+	c.want("UNLINK small large set", ":3")
+	eventually(t, "freed", func() bool { return c.field("memory", "lazyfreed_objects") == "1" })
+	if n := c.field("memory", "lazyfree_pending_objects"); n != "0" {
+		t.Errorf("pending: %s", n)
+	}
+	c.want("SET k v PX 1", "+OK")
+	eventually(t, "expired", func() bool { return c.field("stats", "expired_keys") == "1" })
+	c.want("CONFIG RESETSTAT", "+OK")
+	if n := c.field("memory", "lazyfreed_objects") + c.field("stats", "expired_keys"); n != "00" {
+		t.Errorf("after RESETSTAT: %s", n)
+	}
 }
 
 func TestHistogram(t *testing.T) {

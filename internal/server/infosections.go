@@ -117,7 +117,8 @@ func (r *report) memory() {
 	r.field("mem_clients_normal", r.srv.memory.clients.Load())
 	r.zeros("mem_cluster_links", "mem_aof_buffer")
 	r.field("mem_allocator", "go-arena")
-	r.zeros("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+	r.zeros("active_defrag_running")
+	r.fields("lazyfree_pending_objects", r.stats.LazyPending, "lazyfreed_objects", r.stats.LazyFreed)
 }
 
 func (r *report) replication() {

@@ -192,8 +192,9 @@ func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 // engine, which has a group half made.
 func (s *session) execLocal(c *command.Ctx) {
 	start := len(s.w.Buf)
+	outer := s.inGroup
 	defer func() {
-		s.pending = nil
+		s.pending, s.inGroup = nil, outer
 		if p := recover(); p != nil {
 			s.srv.log.Error("panic in a command: its connection is closed", "panic", p, "command", c.Cmd.Name,
 				"addr", s.conn.RemoteAddr(), "stack", string(debug.Stack()))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,25 @@ func TestMulti(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTimeStandsStill: TIME says the same throughout a transaction and a script.
+func TestTimeStandsStill(t *testing.T) {
+	c := start(t, testOptions{set: map[string]string{"enable-debug-command": "yes"}}).client()
+	c.want("MULTI", "+OK")
+	c.want("TIME", "+QUEUED")
+	c.want("DEBUG SLEEP 0.002", "+QUEUED")
+	c.want("TIME", "+QUEUED")
+	got := c.do("EXEC")
+	if m := regexp.MustCompile(`^\*\[(\*\[\d+ \d+\]) \+OK (\*\[\d+ \d+\])\]$`).FindStringSubmatch(got); m == nil || m[1] != m[2] {
+		t.Errorf("in MULTI: %s", got)
+	}
+	if got := c.eval("local a = redis.call('TIME') for i = 1, 1e4 do " +
+		"local b = redis.call('TIME') if b[2] ~= a[2] then return i end end return 'same'"); got != "same" {
+		t.Errorf("in a script: %s", got)
+	}
+	before := c.do("TIME")
+	eventually(t, "time goes on", func() bool { return c.do("TIME") != before })
 }
 
 func TestWatch(t *testing.T) {

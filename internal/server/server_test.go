@@ -14,6 +14,74 @@ import (
 	"github.com/kevydb/kevy/log"
 )
 
+// TestCopyKeepsMarks: what is kept beside a value and is no state goes with COPY and RENAME.
+func TestCopyKeepsMarks(t *testing.T) {
+	c := start(t, testOptions{set: map[string]string{"zset-max-listpack-entries": "3", "list-max-listpack-size": "3"}}).client()
+	for _, x := range [][2]string{
+		{"ZADD z 1 a 2 b 3 c 4 d", ":4"},
+		{"ZREM z a", ":1"},
+		{"OBJECT ENCODING z", "skiplist"},
+		{"COPY z z2", ":1"},
+		{"OBJECT ENCODING z2", "skiplist"},
+		{"RENAME z2 z3", "+OK"},
+		{"OBJECT ENCODING z3", "skiplist"},
+		{"MULTI", "+OK"},
+		{"COPY z z4", "+QUEUED"},
+		{"OBJECT ENCODING z4", "+QUEUED"},
+		{"EXEC", "*[:1 skiplist]"},
+		{"RPUSH l a b c", ":3"},
+		{"OBJECT ENCODING l", "listpack"},
+		{"LSET l 0 x", "+OK"}, // Redis counts the new element before it takes the old one out
+		{"OBJECT ENCODING l", "quicklist"},
+		{"LSET l 0 y", "+OK"},
+		{"LPOP l 2", "*[y b]"},
+		{"LSET l 0 x", "+OK"},
+		{"OBJECT ENCODING l", "listpack"},
+		{"XADD s 1-1 f v", "1-1"},
+		{"XGROUP CREATE s g 0", "+OK"},
+		{"XREADGROUP GROUP g alice STREAMS s >", "*[*[s *[*[1-1 *[f v]]]]]"},
+		{"XACK s g 1-1", ":1"},
+		{"XGROUP CREATECONSUMER s g bob", ":1"},
+		{"DEBUG SLEEP 0.01", "+OK"},
+		{"XGROUP CREATECONSUMER s g carol", ":1"},
+		{"DEBUG SLEEP 0.01", "+OK"},
+		{"COPY s s2", ":1"},
+	} {
+		c.want(x[0], x[1])
+	}
+	c.want("XINFO STREAM s2 FULL", c.do("XINFO STREAM s FULL"))
+}
+
+// TestKeysPastDeadline: without active expiry DEBUG OBJECT still shows a key that is due, commands do not, and
+// those that meet it delete it.
+func TestKeysPastDeadline(t *testing.T) {
+	c := start(t, testOptions{set: map[string]string{"enable-debug-command": "yes"}}).client()
+	for _, x := range [][2]string{
+		{"DEBUG SET-ACTIVE-EXPIRE 0", "+OK"},
+		{"SET due hello PX 1", "+OK"},
+		{"DEBUG SLEEP 0.01", "+OK"},
+		{"DEBUG OBJECT due", "+Value at:0x0 refcount:1 encoding:embstr serializedlength:*"},
+		{"EXISTS due", ":0"},
+		{"DEBUG OBJECT due", "-ERR no such key"},
+		{"SET due hello PX 1", "+OK"},
+		{"SET due2 hello PX 1", "+OK"},
+		{"SET due3 hello PX 1", "+OK"},
+		{"DEBUG SLEEP 0.01", "+OK"},
+		{"DBSIZE", ":3"},
+		{"SCAN 0 COUNT 100 MATCH due*", "*[0 *[]]"},
+		{"DBSIZE", ":0"},
+		{"SET due hello PX 1", "+OK"},
+		{"DEBUG SLEEP 0.01", "+OK"},
+		{"MULTI", "+OK"},
+		{"SCAN 0 COUNT 100 MATCH due*", "+QUEUED"},
+		{"DBSIZE", "+QUEUED"},
+		{"EXEC", "*[*[0 *[]] :0]"},
+		{"DEBUG SET-ACTIVE-EXPIRE 1", "+OK"},
+	} {
+		c.want(x[0], x[1])
+	}
+}
+
 func TestDebug(t *testing.T) {
 	s := start(t, testOptions{set: map[string]string{"enable-debug-command": "yes"}})
 	c := s.client()
