@@ -80,6 +80,8 @@ func TestHeaderRefuses(t *testing.T) {
 		func(h *segmentHeader) { h.prevSize = 127 },
 		func(h *segmentHeader) { h.parent = 9 },
 		func(h *segmentHeader) { h.parent, h.base = 11, 0 },
+		func(h *segmentHeader) { h.seal = &sealedInfo{rawSize: headerBytes, indexPos: 500} },
+		func(h *segmentHeader) { h.seal = &sealedInfo{rawSize: 500, indexPos: headerBytes} },
 	} {
 		h := good
 		change(&h)
@@ -91,7 +93,7 @@ func TestHeaderRefuses(t *testing.T) {
 		}
 	}
 	b := good.encode()
-	b[8] = 2
+	b[8] = sealedVersion + 1
 	if _, err := decodeHeader(b); !errors.Is(err, ErrVersion) || errors.Is(err, ErrCorrupt) {
 		t.Error(err)
 	}

@@ -41,7 +41,7 @@ func (l *Log) sync() error {
 	// The file can't change: that needs smu. Writes that end while the sync runs are not counted.
 	began := time.Now()
 	if err := l.w.file.Sync(); err != nil {
-		return l.fail("sync", &syncError{l.w.seg.path, err})
+		return l.fail("sync", &syncError{l.w.seg.path(), err})
 	}
 	l.syncTime.Store((7*l.syncTime.Load() + int64(time.Since(began))) / 8)
 	l.durableTxn.Store(txn)
@@ -284,7 +284,7 @@ func createSegment(fsys vfs.FS, dir string, h segmentHeader, alloc int64) (*next
 		_ = f.Close() // the failed sync is the news
 		return nil, &syncError{name, err}
 	}
-	seg := &segment{segmentHeader: h, fs: fsys, path: name}
+	seg := &segment{segmentHeader: h, fs: fsys, dir: dir}
 	seg.end.Store(headerBytes)
 	return &nextSegment{seg, f, alloc}, nil
 }
@@ -293,20 +293,20 @@ func createSegment(fsys vfs.FS, dir string, h segmentHeader, alloc int64) (*next
 // REQUIRES: smu and wmu, everything synced.
 func (l *Log) use(next *nextSegment, genPos int64) error {
 	w := &l.w
-	old, oldFile, end := w.seg, w.file, w.seg.end.Load()
-	next.seg.adopt(next.file)
-	next.seg.genPos = genPos
+	old, oldHandle, end := w.seg, w.handle, w.seg.end.Load()
+	handle := next.seg.adopt(next.file)
+	next.seg.genPos, next.seg.cache = genPos, &l.dir.cache
 	l.segMu.Lock()
 	l.segs = append(l.segs, next.seg)
 	l.segMu.Unlock()
-	w.seg, w.file, w.alloc, w.zeroed, w.nextIdx = next.seg, next.file, next.alloc, 0, headerBytes+seekGranule
+	w.seg, w.handle, w.file, w.alloc, w.zeroed, w.nextIdx = next.seg, handle, next.file, next.alloc, 0, headerBytes+seekGranule
 	w.tail.pos = headerBytes
 	w.tail.crc = 0
 	l.admit()
-	err := oldFile.Truncate(end) // gives back what was reserved ahead
-	old.release()
+	err := oldHandle.file.Truncate(end) // gives back what was reserved ahead
+	oldHandle.release()
 	if err != nil {
-		return l.fail("truncation of "+old.path, err)
+		return l.fail("truncation of "+old.path(), err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (m *model) options(fsys vfs.FS) Options {
 	rng := rand.New(rand.NewPCG(m.rng.Uint64(), 2))
 	return Options{
 		FS: fsys, Dir: "a/data", Shards: m.shards, HashSeed: 1, SegmentBytes: 400 + int64(m.rng.IntN(4000)), Rand: rng.Uint64,
-		Window: 1 + int64(m.rng.IntN(3000)),
+		Window: 1 + int64(m.rng.IntN(3000)), sealSizes: tinySeals,
 	}
 }
 
@@ -111,6 +111,8 @@ func (m *model) step(d *Dir) error {
 		}
 	case r < 97:
 		err = m.drop(d)
+	case r < 99:
+		_, err = d.Seal()
 	}
 	return err
 }

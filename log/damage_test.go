@@ -197,7 +197,7 @@ func TestJunkTails(t *testing.T) {
 				names, _ := fsys.ReadDir("data/shard-00")
 				newest := names[len(names)-1]
 				for _, n := range names {
-					if _, ok := segmentNumber(n); ok {
+					if _, _, ok := segmentNumber(n); ok {
 						newest = n
 					}
 				}

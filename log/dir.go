@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
@@ -20,7 +21,15 @@ type Dir struct {
 	hashSeed uint64
 	lastTxn  uint64 // highest transaction id seen at Open
 
-	rolling sync.Mutex // held while a segment is sealed
+	rolling sync.Mutex // held while a segment is ended
+	cache   chunkCache // of sealed segments
+
+	keepBytes atomic.Int64 // see Options
+	keepTime  atomic.Int64 // nanoseconds
+
+	keeper  keeper
+	sealing sync.Mutex           // held while segments are sealed; taken before any other lock
+	blocks  func() *BlockEncoder // for sealing
 
 	mu     sync.Mutex // guards the manifest, in memory and on disk; taken before any lock of a Log
 	man    *manifest
@@ -187,6 +196,7 @@ func (d *Dir) newGeneration(cause Cause) error {
 			return d.failAll("new generation", err)
 		}
 	}
+	d.kickKeeper()
 	return nil
 }
 
@@ -201,7 +211,7 @@ func (d *Dir) undo(made []*nextSegment, err error) error {
 			continue
 		}
 		_ = n.file.Close() // it goes away
-		if err := d.logs[i].dropNext(n.seg.path); err != nil {
+		if err := d.logs[i].dropNext(n.seg.path()); err != nil {
 			return d.failAll("removal of a half-made generation", err)
 		}
 	}
@@ -251,7 +261,8 @@ func (d *Dir) Close(clean bool) error {
 		return nil
 	}
 	d.closed = true
-	d.mu.Unlock() // a committer may be waiting for it
+	d.mu.Unlock() // the keeper or a committer may be waiting for it
+	d.stopKeeper()
 	for _, l := range d.logs {
 		if l.done != nil {
 			close(l.quit)
@@ -299,12 +310,12 @@ func (l *Log) finish() (*shardEnd, error) {
 	s := l.w.seg
 	end := s.end.Load()
 	if err := l.w.file.Truncate(end); err != nil {
-		return nil, l.fail("truncation of "+s.path, err)
+		return nil, l.fail("truncation of "+s.path(), err)
 	}
 	l.w.alloc = end
 	l.limit.Store(closedLimit)
 	if err := l.w.file.Sync(); err != nil {
-		return nil, l.fail("sync", &syncError{s.path, err})
+		return nil, l.fail("sync", &syncError{s.path(), err})
 	}
 	return &shardEnd{s.number, end, l.Tail()}, nil
 }
@@ -318,7 +329,7 @@ func (l *Log) close() error {
 	defer l.wmu.Unlock()
 	var err error
 	if l.w.file != nil {
-		l.w.seg.release()
+		l.w.handle.release()
 		l.w.file = nil
 	}
 	if l.markFile != nil {

@@ -98,7 +98,6 @@ func (f *Frame) decode(seed uint32, generation, offset uint64, b []byte) error {
 	f.TimeMS = timeOf(b)
 	f.GroupFirst = flags&flagFirst != 0
 	f.GroupLast = flags&flagLast != 0
-	f.Single = flags&flagSingle != 0
 	payload := frameHeader
 	if f.GroupFirst {
 		f.Group, f.Txn, f.Mask = offset, 0, 0
@@ -108,13 +107,25 @@ func (f *Frame) decode(seed uint32, generation, offset uint64, b []byte) error {
 		}
 	}
 	f.Payload = b[payload:]
-	f.Key = nil
-	if f.Single {
-		pos, n := int(b[posKey]), uint64(le.Uint32(b[posKeyLength:]))
-		if uint64(pos)+n > uint64(len(f.Payload)) {
-			return corruptf("key of %d bytes at %d in a payload of %d", n, pos, len(f.Payload))
-		}
-		f.Key = f.Payload[pos : pos+int(n) : pos+int(n)]
+	if f.Key, f.Single = frameKey(b); f.Single && f.Key == nil {
+		return corruptf("key of %d bytes at %d in a payload of %d", le.Uint32(b[posKeyLength:]), b[posKey], len(f.Payload))
 	}
 	return nil
+}
+
+// frameKey returns the key of a whole frame of the single-key shape; nil when it is not in the payload.
+func frameKey(b []byte) (key []byte, single bool) {
+	flags := b[posFlags]
+	if flags&flagSingle == 0 {
+		return nil, false
+	}
+	payload := b[frameHeader:]
+	if flags&flagTxn != 0 {
+		payload = payload[txnExtension:]
+	}
+	pos, n := int(b[posKey]), uint64(le.Uint32(b[posKeyLength:]))
+	if uint64(pos)+n > uint64(len(payload)) {
+		return nil, true
+	}
+	return payload[pos : pos+int(n) : pos+int(n)], true
 }

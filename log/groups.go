@@ -94,12 +94,12 @@ type groupScan struct {
 
 func (g *groupScan) open() error {
 	seg := g.s.newest()
-	f, err := g.s.fs.Open(seg.path)
+	f, err := g.s.fs.Open(seg.path())
 	if err != nil {
 		return err
 	}
 	g.f = f
-	g.st = NewStream(f, seg.path, g.s.shard, seg.start(), headerBytes, g.s.end.pos)
+	g.st = NewStream(f, seg.path(), g.s.shard, seg.start(), headerBytes, g.s.end.pos)
 	g.timeMS, g.txn = seg.lastTimeMS, seg.lastTxn
 	return g.next()
 }

@@ -29,7 +29,7 @@ import (
 //	 80   8  unix ms of creation
 //	 88   8  last transaction id in the shard before this segment (0: none)
 //	 96   8  unix ms of the last frame in the shard before this segment (0: none)
-//	104  20  zero
+//	104  20  zero; of a sealed segment (version 2): see sealed.go
 //	124   4  CRC32C of bytes 0..123
 const (
 	headerBytes   = 128
@@ -52,6 +52,7 @@ type segmentHeader struct {
 	createdMS  int64
 	lastTxn    uint64
 	lastTimeMS int64
+	seal       *sealedInfo // nil: a raw segment
 }
 
 func (h *segmentHeader) start() Cursor { return Cursor{h.generation, h.base} }
@@ -75,6 +76,8 @@ func (h *segmentHeader) validate() error {
 		return corruptf("segment header: generation %d has the younger parent %d", h.generation, h.parent)
 	case h.prev >= h.number || (h.prev == 0) != (h.prevSize == 0) || (h.prev != 0 && h.prevSize < headerBytes):
 		return corruptf("segment header: segment %d follows %d of %d bytes", h.number, h.prev, h.prevSize)
+	case h.seal != nil && (h.seal.rawSize <= headerBytes || h.seal.indexPos <= headerBytes):
+		return corruptf("segment header: sealed, of %d raw bytes, index at %d", h.seal.rawSize, h.seal.indexPos)
 	}
 	return nil
 }
@@ -96,6 +99,12 @@ func (h *segmentHeader) encode() []byte {
 	le.PutUint64(b[80:], uint64(h.createdMS))
 	le.PutUint64(b[88:], h.lastTxn)
 	le.PutUint64(b[96:], uint64(h.lastTimeMS))
+	if s := h.seal; s != nil {
+		le.PutUint32(b[8:], sealedVersion)
+		le.PutUint64(b[104:], uint64(s.rawSize))
+		le.PutUint64(b[112:], uint64(s.indexPos))
+		le.PutUint32(b[120:], s.lastCRC)
+	}
 	le.PutUint32(b[124:], crc32.Checksum(b[:124], castagnoli))
 	return b
 }
@@ -109,8 +118,9 @@ func decodeHeader(b []byte) (h segmentHeader, err error) {
 	if string(b[:8]) != magic {
 		return h, corruptf("segment header: no magic")
 	}
-	if v := le.Uint32(b[8:]); v > formatVersion {
-		return h, fmt.Errorf("%w: segment version %d, newest known is %d", ErrVersion, v, formatVersion)
+	version := le.Uint32(b[8:])
+	if version > sealedVersion {
+		return h, fmt.Errorf("%w: segment version %d, newest known is %d", ErrVersion, version, sealedVersion)
 	}
 	if sum := crc32.Checksum(b[:124], castagnoli); sum != le.Uint32(b[124:]) {
 		return h, corruptf("segment header: checksum")
@@ -130,6 +140,9 @@ func decodeHeader(b []byte) (h segmentHeader, err error) {
 		lastTxn:    le.Uint64(b[88:]),
 		lastTimeMS: int64(le.Uint64(b[96:])),
 	}
+	if version == sealedVersion {
+		h.seal = &sealedInfo{int64(le.Uint64(b[104:])), int64(le.Uint64(b[112:])), le.Uint32(b[120:])}
+	}
 	return h, h.validate()
 }
 
@@ -137,20 +150,25 @@ const segmentSuffix = ".seg"
 
 func segmentName(number uint64) string { return fmt.Sprintf("%020d%s", number, segmentSuffix) }
 
-// segmentNumber parses a name made by segmentName.
-func segmentNumber(name string) (uint64, bool) {
+func sealedName(number uint64) string { return fmt.Sprintf("%020d%s", number, sealedSuffix) }
+
+// segmentNumber parses a name made by segmentName or sealedName.
+func segmentNumber(name string) (n uint64, sealed, ok bool) {
 	digits, ok := strings.CutSuffix(name, segmentSuffix)
-	if !ok || len(digits) != 20 {
-		return 0, false
+	if !ok {
+		digits, sealed = strings.CutSuffix(name, sealedSuffix)
+	}
+	if len(digits) != 20 || !(ok || sealed) {
+		return 0, false, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n > 0
+	return n, sealed, err == nil && n > 0
 }
 
 func shardDir(dir string, shard int) string { return path.Join(dir, fmt.Sprintf("shard-%02d", shard)) }
 
 // readHeader reads and decodes the header of a segment file of the given size, and the time of
-// its first frame (0: none), which is unchecked and for information only.
+// its first frame (0: none, or sealed), which is unchecked and for information only.
 func readHeader(f vfs.File, name string, size int64) (h segmentHeader, firstMS int64, err error) {
 	b := make([]byte, min(size, headerBytes+frameHeader))
 	if n, err := f.ReadAt(b, 0); err != nil && (err != io.EOF || n < len(b)) { //nolint:errorlint // io.ReaderAt says io.EOF
@@ -160,7 +178,7 @@ func readHeader(f vfs.File, name string, size int64) (h segmentHeader, firstMS i
 	if err != nil {
 		return h, 0, &CorruptError{File: name, Position: 0, Err: err}
 	}
-	if len(b) == headerBytes+frameHeader {
+	if h.seal == nil && len(b) == headerBytes+frameHeader {
 		firstMS = timeOf(b[headerBytes:])
 	}
 	return h, firstMS, nil

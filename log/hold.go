@@ -22,23 +22,11 @@ func SnapshotOnRecord(fsys vfs.FS, dir string) (id string, err error) {
 }
 
 // Hold keeps the segments from the given cursors on (one for each shard) from being dropped, whatever else
-// is needed, until the next call; nil holds none. A cursor that is not in the log holds nothing.
+// is needed, until the next call; nil holds none. A cursor that is not in the log holds all of it.
 func (d *Dir) Hold(cursors []Cursor) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hold = append([]Cursor(nil), cursors...)
-}
-
-// heldFrom returns the number of the oldest segment that Hold keeps in a shard. REQUIRES: d.mu.
-func (d *Dir) heldFrom(shard int) (number uint64, ok bool) {
-	if shard >= len(d.hold) {
-		return 0, false
-	}
-	s := d.logs[shard].find(d.hold[shard])
-	if s == nil {
-		return 0, false
-	}
-	return s.number, true
 }
 
 // BytesFrom returns at least how many bytes of frames lie between a cursor and the tail, over all generations. It

@@ -64,6 +64,10 @@ type Log struct {
 	markedEnd int64
 	markedAt  time.Time
 
+	fileMu sync.Mutex // held while files of ended segments are replaced or removed; taken before segMu
+
+	sealFailures atomic.Uint64
+
 	segMu sync.RWMutex // guards segs and pins
 	segs  []*segment   // ascending, the newest last; never empty
 	pins  map[*Reader]uint64
@@ -76,7 +80,8 @@ type Log struct {
 // fileSide is what moves frames from the buffer to the file.
 type fileSide struct {
 	seg     *segment
-	file    vfs.File // seg's, for writing
+	handle  *handle
+	file    vfs.File // the handle's, for writing
 	bytes   int64    // bytes of the generation written
 	alloc   int64    // the file's space is reserved up to here
 	zeroed  int64    // zeros are written ahead up to here; what is behind end counts
@@ -163,15 +168,8 @@ func (l *Log) Oldest() Cursor {
 // Retained returns how many bytes of segments are on disk, and the time of the oldest frame in
 // them (unix ms, 0: there is none or it isn't known).
 func (l *Log) Retained() (bytes int64, oldestTimeMS int64) {
-	l.segMu.RLock()
-	defer l.segMu.RUnlock()
-	for _, s := range l.segs {
-		bytes += s.end.Load()
-		if oldestTimeMS == 0 {
-			oldestTimeMS = s.firstMS.Load()
-		}
-	}
-	return bytes, oldestTimeMS
+	st := l.Stats()
+	return st.Bytes, st.OldestMS
 }
 
 // Segments returns how many segments are on disk.
@@ -255,12 +253,12 @@ func (l *Log) resolveWindow() {
 
 // indexWindow adds the frames of a segment to w.
 func (s *segment) indexWindow(w *window) error {
-	f, err := s.acquire()
+	h, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer s.release()
-	st := NewStream(f, s.path, s.shard, s.start(), headerBytes, s.end.Load())
+	defer h.release()
+	st := NewStream(h.src, h.name, s.shard, s.start(), headerBytes, s.end.Load())
 	defer st.Close()
 	for {
 		off, pos := st.off, st.pos

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 
@@ -27,12 +28,14 @@ const MaxShards = 64
 // manifest is the content of DIR/MANIFEST: a JSON document, then a line "crc32c <8 hex>" over all
 // bytes before that line.
 type manifest struct {
-	Version  int             `json:"version"`
-	HashSeed uint64          `json:"hash_seed"`
-	Clean    bool            `json:"clean"`
-	LastTxn  uint64          `json:"last_transaction"`
-	Snapshot *snapshotRef    `json:"snapshot,omitempty"`
-	Shards   []shardManifest `json:"shards"`
+	Version  int          `json:"version"`
+	HashSeed uint64       `json:"hash_seed"`
+	Clean    bool         `json:"clean"`
+	LastTxn  uint64       `json:"last_transaction"`
+	Snapshot *snapshotRef `json:"snapshot,omitempty"`
+	// Floors has, by the name of who needs it, a cursor for each shard from which on nothing is dropped.
+	Floors map[string][]Cursor `json:"floors,omitempty"`
+	Shards []shardManifest     `json:"shards"`
 }
 
 // snapshotRef names the newest snapshot set and the cursor of each shard in it.
@@ -61,6 +64,7 @@ func (m *manifest) clone() *manifest {
 		s.Cursors = append([]Cursor(nil), s.Cursors...)
 		c.Snapshot = &s
 	}
+	c.Floors = maps.Clone(m.Floors)
 	c.Shards = make([]shardManifest, len(m.Shards))
 	for i, s := range m.Shards {
 		s.Lineage = append([]Lineage(nil), s.Lineage...)
@@ -90,6 +94,11 @@ func (m *manifest) validate() error {
 	}
 	if s := m.Snapshot; s != nil && (s.ID == "" || len(s.Cursors) != len(m.Shards)) {
 		return corruptf("manifest: snapshot %q with %d cursors for %d shards", s.ID, len(s.Cursors), len(m.Shards))
+	}
+	for name, from := range m.Floors {
+		if len(from) != len(m.Shards) {
+			return corruptf("manifest: floor %q with %d cursors for %d shards", name, len(from), len(m.Shards))
+		}
 	}
 	for i := range m.Shards {
 		s := &m.Shards[i]

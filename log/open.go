@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"sync"
 )
 
 // Open opens a data directory, or creates it if there is none, and recovers it as DESIGN 4.3 says.
@@ -21,7 +22,8 @@ func Open(o Options) (*Dir, *Recovery, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("log: opening %s: %w", opts.Dir, err)
 	}
-	d := &Dir{o: opts, lock: lock}
+	d := newDir(opts)
+	d.lock = lock
 	rec, err := d.open()
 	if err != nil {
 		for _, l := range d.logs {
@@ -34,6 +36,15 @@ func Open(o Options) (*Dir, *Recovery, error) {
 		go l.commit()
 	}
 	return d, rec, nil
+}
+
+// newDir makes a Dir without logs.
+func newDir(o Options) *Dir {
+	d := &Dir{o: o, keeper: keeper{kicked: make(chan struct{}, 1), quit: make(chan struct{})}}
+	d.keepBytes.Store(o.KeepBytes)
+	d.keepTime.Store(int64(o.KeepTime))
+	d.blocks = sync.OnceValue(func() *BlockEncoder { return NewBlockEncoder(true, 1) })
+	return d
 }
 
 func (d *Dir) open() (*Recovery, error) {
@@ -240,17 +251,14 @@ func (d *Dir) fork(s *shardScan) error {
 func (d *Dir) attach(s *shardScan) error {
 	l := d.newLog(s)
 	d.logs = append(d.logs, l)
-	if s.man.FirstLive > 1 {
-		if err := dropBelow(s.fs, s.dir, s.man.FirstLive); err != nil {
-			return err
-		}
+	if err := sweep(s.fs, s.dir, s.man.FirstLive); err != nil {
+		return err
 	}
-	f, err := s.fs.OpenReadWrite(s.newest().path)
+	f, err := s.fs.OpenReadWrite(s.newest().path())
 	if err != nil {
 		return err
 	}
-	s.newest().adopt(f)
-	l.w.file = f
+	l.w.handle, l.w.file = s.newest().adopt(f), f
 	if l.markFile, err = openMark(s.fs, s.dir); err != nil {
 		return err
 	}
@@ -273,11 +281,15 @@ func (d *Dir) newLog(s *shardScan) *Log {
 		segs: s.segs, pins: make(map[*Reader]uint64),
 		kicked: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
+	l.onRoll = d.kickKeeper
 	if o.Ephemeral {
 		l.onRoll = d.dropAfterRoll
 	}
 	lin := append([]Lineage(nil), s.man.Lineage...)
 	l.lineage.Store(&lin)
+	for _, seg := range s.segs {
+		seg.cache = &d.cache
+	}
 	l.gen.Store(newGenerationAt(s.generation(), s.end.off))
 	l.lastTxn.Store(s.end.txn)
 	l.writtenTxn.Store(s.end.txn)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
@@ -33,9 +34,14 @@ type Options struct {
 	Ephemeral    bool  // drop whatever the window does not need: for stores in memory
 	Policy       Policy
 
+	KeepBytes int64         // bytes of log to keep on disk per shard although a snapshot covers them
+	KeepTime  time.Duration // age up to which log is kept although a snapshot covers it
+
 	Now    func() int64  // unix ms, safe for concurrent use; nil: the system's clock
 	Rand   func() uint64 // nil: crypto/rand
 	Logger *slog.Logger  // nil: nothing is logged
+
+	sealSizes sealSizes // for tests
 }
 
 func (o *Options) withDefaults() (Options, error) {
@@ -58,6 +64,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Rand == nil {
 		c.Rand = randomUint64
 	}
+	if c.sealSizes == (sealSizes{}) {
+		c.sealSizes = defaultSealSizes
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -76,6 +85,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("log: Options.SegmentBytes is %d, want at least %d", o.SegmentBytes, headerBytes)
 	case o.Window < 1:
 		return fmt.Errorf("log: Options.Window is %d, want at least 1", o.Window)
+	case o.KeepBytes < 0 || o.KeepTime < 0:
+		return fmt.Errorf("log: Options.KeepBytes is %d, KeepTime %v: want none below 0", o.KeepBytes, o.KeepTime)
 	case o.Policy < EverySec || o.Policy > No:
 		return fmt.Errorf("log: Options.Policy is %v", o.Policy)
 	}

@@ -24,6 +24,11 @@ type ReaderOptions struct {
 	Follow bool
 	// Feed gives the errors of the feed: ResyncError for a cursor that is not served any more.
 	Feed bool
+	// Prefixes, if there are any, let the reader leave out frames that Frame.Wanted would not want; it need not. Group, Txn
+	// and Mask of frames after one that is left out are not known then.
+	Prefixes [][]byte
+	// Groups, with Prefixes: they are known, and when a frame is wanted all that follow in its group are given too.
+	Groups bool
 }
 
 // Reader reads the frames of one shard in order. It is the only way stored frames are read.
@@ -38,6 +43,8 @@ type Reader struct {
 	off    uint64 // valid while seg is nil; else s.off
 	limit  uint64 // cached: frames of gen below it may be read
 	seg    *segment
+	handle *handle // seg's
+	hits   hits    // view nil: seg is read in order
 	s      Stream
 	closed bool
 }
@@ -52,6 +59,9 @@ func (l *Log) NewReader(c Cursor, o ReaderOptions) (*Reader, error) {
 		return nil, e
 	}
 	r := &Reader{l: l, o: o, gen: c.Generation, off: c.Offset}
+	if !anyEmpty(o.Prefixes) {
+		r.hits.prefixes = o.Prefixes
+	}
 	if o.Feed {
 		if err := l.checkFeed(c, o.Follow); err != nil {
 			return nil, err
@@ -80,6 +90,15 @@ func (l *Log) NewReader(c Cursor, o ReaderOptions) (*Reader, error) {
 		}
 	}
 	return r, nil
+}
+
+func anyEmpty(prefixes [][]byte) bool {
+	for _, p := range prefixes {
+		if len(p) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // checkFeed applies the feed's rules to a cursor.
@@ -136,14 +155,16 @@ func (r *Reader) OnAdvance(fn func()) (cancel func()) { return r.l.OnAdvanceFrom
 func (r *Reader) Next() (*Frame, error) {
 	for {
 		if r.seg != nil && r.s.off < r.limit {
-			f, err := r.s.Next()
-			if err == nil {
+			f, err := r.step()
+			switch {
+			case f != nil:
 				return f, nil
+			case err == io.EOF: //nolint:errorlint // the stream's own, never wrapped
+				err = r.extend()
+			case err != nil:
+				err = r.seg.noteDamage(err)
 			}
-			if err != io.EOF { //nolint:errorlint // the stream's own, never wrapped
-				return nil, err
-			}
-			if err := r.extend(); err != nil {
+			if err != nil {
 				return nil, err
 			}
 			continue
@@ -152,6 +173,15 @@ func (r *Reader) Next() (*Frame, error) {
 			return nil, err
 		}
 	}
+}
+
+// step returns the next frame of the segment: io.EOF at the end of what the reader knows of it, nil when it went on to
+// the limit without one.
+func (r *Reader) step() (*Frame, error) {
+	if r.filtered() {
+		return r.nextHit()
+	}
+	return r.s.Next()
 }
 
 // proceed finds out how far the reader may go now, and goes on to the next generation where it has
@@ -246,22 +276,23 @@ func (r *Reader) place(c Cursor) error {
 }
 
 func (r *Reader) enter(seg *segment, c Cursor) error {
-	f, err := seg.acquire()
+	h, err := seg.acquire()
 	if err != nil {
 		if r.l.find(c) != seg {
 			return r.gone()
 		}
-		return err
+		return seg.noteDamage(err)
 	}
 	r.leave()
-	if err := seg.seek(&r.s, f, c.Offset, seg.end.Load()); err != nil {
-		seg.release()
-		if err == io.EOF { //nolint:errorlint // the stream's own, never wrapped
-			err = r.s.located(corruptf("the segment ends before frame %v", c))
-		}
-		return err
+	end := seg.end.Load()
+	if h.view != nil && len(r.hits.prefixes) > 0 {
+		r.hits.open(h.view)
+		r.s.open(h.src, h.name, seg.shard, c, end, end)
+	} else if err := seg.seek(&r.s, h, c.Offset, end, indexEntry{}); err != nil {
+		h.release()
+		return seg.noteDamage(endIsDamage(&r.s, err))
 	}
-	r.seg, r.gen = seg, c.Generation
+	r.seg, r.handle, r.gen = seg, h, c.Generation
 	r.l.repin(r)
 	return nil
 }
@@ -270,11 +301,11 @@ func (r *Reader) enter(seg *segment, c Cursor) error {
 func (r *Reader) leave() {
 	if r.seg != nil {
 		r.off = r.s.off
-		if r.o.Feed && !r.s.inGroup {
+		if r.o.Feed && !r.s.inGroup && r.hits.view == nil {
 			r.seg.leave(&r.s)
 		}
-		r.seg.release()
-		r.seg = nil
+		r.handle.release()
+		r.seg, r.handle, r.hits.view = nil, nil, nil
 	}
 }
 
@@ -306,9 +337,9 @@ func (r *Reader) checkLink(next *segment) error {
 	default:
 		return nil
 	}
-	return &CorruptError{File: next.path, Position: 0, Cursor: r.s.Cursor(), Err: corruptf(
+	return next.noteDamage(&CorruptError{File: next.path(), Position: 0, Cursor: r.s.Cursor(), Err: corruptf(
 		"segment %d of %v after segment %d with %d bytes does not continue segment %d, which ends at byte %d",
-		next.number, next.start(), next.prev, next.prevSize, r.seg.number, r.s.pos)}
+		next.number, next.start(), next.prev, next.prevSize, r.seg.number, r.s.pos)})
 }
 
 // pin keeps the segments from r's cursor on from being dropped. It reports whether they are there.

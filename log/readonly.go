@@ -36,7 +36,8 @@ func tryReadOnly(fsys vfs.FS, dir string, tolerant bool) (*Dir, *Recovery, error
 	}
 	opts.Logger = slog.New(slog.DiscardHandler)
 	for try := 0; ; try++ {
-		d := &Dir{o: opts, readOnly: true}
+		d := newDir(opts)
+		d.readOnly = true
 		rec, err := d.openReadOnly(tolerant)
 		again := err != nil && (errors.Is(err, ErrCorrupt) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF)) ||
 			err == nil && rec.damaged()
@@ -116,6 +117,9 @@ type SegmentInfo struct {
 	Start     Cursor `json:"start"`      // of its first frame
 	End       uint64 `json:"end"`        // offset behind its last frame
 	Bytes     int64  `json:"bytes"`      // of the file, without space written ahead
+	RawBytes  int64  `json:"raw_bytes"`  // of the frames and a header, before compression
+	Sealed    bool   `json:"sealed"`     // compressed
+	Ended     bool   `json:"ended"`      // it is not the newest one: its frames do not change any more
 	FirstMS   int64  `json:"first_ms"`   // unix ms of its first frame, 0: it has none
 	LastMS    int64  `json:"last_ms"`    // unix ms of the newest frame up to its end, 0: there is none
 	CreatedMS int64  `json:"created_ms"` // unix ms
@@ -125,13 +129,15 @@ type SegmentInfo struct {
 
 // SegmentList describes the segments on disk, oldest first. The end of a segment is known from the
 // one behind it; where that is missing it is taken to be the start, and the times are those before it.
+//
+// The file of a segment that has ended may be replaced by a sealed one, or dropped, at any time.
 func (l *Log) SegmentList() []SegmentInfo {
 	segs := l.segments()
 	list := make([]SegmentInfo, len(segs))
 	for i, s := range segs {
 		list[i] = SegmentInfo{
-			Number: s.number, File: s.path, Start: s.start(), End: s.base, Bytes: s.end.Load(),
-			FirstMS: s.firstMS.Load(), LastMS: s.lastTimeMS, CreatedMS: s.createdMS,
+			Number: s.number, File: s.path(), Start: s.start(), End: s.base, Bytes: s.diskBytes(), RawBytes: s.end.Load(),
+			Sealed: s.sealed.Load(), Ended: i+1 < len(segs), FirstMS: s.oldest(), LastMS: s.lastTimeMS, CreatedMS: s.createdMS,
 		}
 		if i == 0 {
 			continue

@@ -40,6 +40,7 @@ type shardScan struct {
 	shard  int
 	dir    string
 	man    *shardManifest
+	sealed []uint64   // of which segments there is a sealed file, ascending
 	stray  string     // a newest segment without frames that is not part of the log: to be removed
 	segs   []*segment // the log's, ascending
 	mark   mark
@@ -97,9 +98,15 @@ func (s *shardScan) list() error {
 	if n := numbers[len(numbers)-1]; s.newest().number != n && s.stray == "" {
 		s.lost = s.damage[len(s.damage)-1]
 	}
+	if n := s.newest(); n.sealed.Load() {
+		if err := s.broken(s.missing(n.number+1, ": the one before it is sealed")); err != nil {
+			return err
+		}
+		s.lost = s.damage[len(s.damage)-1]
+	}
 	if g := s.newest().generation; g != s.generation() {
 		err := s.broken(&CorruptError{
-			File: s.newest().path, Position: 0,
+			File: s.newest().path(), Position: 0,
 			Err: corruptf("newest segment is of generation %d, the manifest's is %d", g, s.generation()),
 		})
 		if err != nil {
@@ -128,12 +135,16 @@ func (s *shardScan) endAt(g uint64) error {
 			return nil
 		}
 	}
-	return &CorruptError{File: s.newest().path, Position: 0, Err: corruptf("generation %d is not in the manifest", g)}
+	return &CorruptError{File: s.newest().path(), Position: 0, Err: corruptf("generation %d is not in the manifest", g)}
 }
 
 // take adds segment number n to the shard's, if it is one; newest: there may be one that is none.
 func (s *shardScan) take(n uint64, newest bool) error {
-	name := path.Join(s.dir, segmentName(n))
+	name, err := s.fileOf(n)
+	if err != nil {
+		return err
+	}
+	newest = newest && path.Base(name) == segmentName(n)
 	seg, size, err := s.openHeader(name, n)
 	if err != nil {
 		if newest && size <= headerBytes && errors.Is(err, ErrCorrupt) {
@@ -173,11 +184,29 @@ func (s *shardScan) numbers() ([]uint64, error) {
 	}
 	var numbers []uint64
 	for _, name := range names {
-		if n, ok := segmentNumber(name); ok && n >= s.man.FirstLive {
-			numbers = append(numbers, n)
+		n, sealed, ok := segmentNumber(name)
+		if !ok || n < s.man.FirstLive {
+			continue
 		}
+		if sealed {
+			s.sealed = append(s.sealed, n)
+		}
+		numbers = append(numbers, n)
 	}
-	return numbers, nil
+	slices.Sort(numbers)
+	return slices.Compact(numbers), nil
+}
+
+// fileOf returns the file of a segment: the raw one if it is there, as then nobody is sure of the sealed one.
+func (s *shardScan) fileOf(number uint64) (name string, err error) {
+	name = path.Join(s.dir, segmentName(number))
+	if !slices.Contains(s.sealed, number) {
+		return name, nil
+	}
+	if _, err = s.fs.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		return path.Join(s.dir, sealedName(number)), nil
+	}
+	return name, err
 }
 
 // openHeader reads the header of a segment and checks it against its place.
@@ -201,9 +230,20 @@ func (s *shardScan) openHeader(name string, number uint64) (*segment, int64, err
 			Err: corruptf("this is segment %d of shard %d", h.number, h.shard),
 		}
 	}
-	seg := &segment{segmentHeader: h, fs: s.fs, path: name}
+	info := h.seal
+	h.seal = nil
+	seg := &segment{segmentHeader: h, fs: s.fs, dir: s.dir}
 	seg.end.Store(size)
 	seg.firstMS.Store(firstMS)
+	if info != nil {
+		seg.sealed.Store(true)
+		seg.end.Store(info.rawSize)
+		seg.sealedBytes.Store(size)
+		seg.lastCRC = info.lastCRC
+	}
+	if (info != nil) != (path.Base(name) == sealedName(number)) {
+		return nil, size, &CorruptError{File: name, Position: 0, Err: corruptf("raw and sealed segments are swapped")}
+	}
 	return seg, size, nil
 }
 
@@ -214,14 +254,15 @@ func checkNext(prev, next *segment) error {
 	case next.prev != prev.number:
 	case next.prevSize != end:
 		return &CorruptError{
-			File: prev.path, Position: min(end, next.prevSize),
+			File: prev.path(), Position: min(end, next.prevSize),
 			Err: corruptf("segment has %d bytes, segment %d says %d", end, next.number, next.prevSize),
 		}
 	case next.parent != prev.generation || next.parentOff < prev.base:
+	case prev.lastCRC != 0 && prev.lastCRC != next.prevCRC:
 	default:
 		return nil
 	}
-	return &CorruptError{File: next.path, Position: 0, Err: corruptf(
+	return &CorruptError{File: next.path(), Position: 0, Err: corruptf(
 		"segment of %v with parent %d:%d after segment %d does not continue segment %d of %v",
 		next.start(), next.parent, next.parentOff, next.prev, prev.number, prev.start())}
 }
@@ -252,12 +293,12 @@ func forgetAhead(prev, next *segment) error {
 // scan reads the newest segment to its last whole group (step 3).
 func (s *shardScan) scan() error {
 	seg := s.newest()
-	f, err := s.fs.Open(seg.path)
+	f, err := s.fs.Open(seg.path())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
-	st := NewStream(f, seg.path, s.shard, seg.start(), headerBytes, s.size)
+	st := NewStream(f, seg.path(), s.shard, seg.start(), headerBytes, s.size)
 	defer st.Close()
 	s.end = tailState{headerBytes, seg.base, 0, seg.lastTimeMS, seg.lastTxn}
 	s.maxTxn = seg.lastTxn
@@ -311,7 +352,7 @@ func (s *shardScan) checkClean() (clean bool, err error) {
 	end := s.man.End
 	found := shardEnd{s.newest().number, s.end.pos, Cursor{s.generation(), s.end.off}}
 	if s.stray != "" || found != *end {
-		return false, &CorruptError{File: s.newest().path, Position: s.end.pos, Cursor: found.Cursor, Err: corruptf(
+		return false, &CorruptError{File: s.newest().path(), Position: s.end.pos, Cursor: found.Cursor, Err: corruptf(
 			"closed cleanly at %v, byte %d of segment %d, but the log ends here", end.Cursor, end.Size, end.Segment)}
 	}
 	return s.size == end.Size, nil
@@ -328,7 +369,7 @@ func (s *shardScan) checkMark() error {
 		err = corruptf("the log ends too early")
 	}
 	return &CorruptError{
-		File: s.newest().path, Position: s.end.pos, Cursor: Cursor{s.generation(), s.end.off},
+		File: s.newest().path(), Position: s.end.pos, Cursor: Cursor{s.generation(), s.end.off},
 		Err: fmt.Errorf("frames up to %v were durable: %w", m, err),
 	}
 }
@@ -340,7 +381,7 @@ func (s *shardScan) cut(r *ShardRecovery) error {
 		r.CutBytes, r.CutFrames = s.size-s.end.pos, s.read-min(s.read, s.end.off)
 		r.Reason = s.reason.Error()
 	}
-	f, err := s.fs.OpenReadWrite(seg.path)
+	f, err := s.fs.OpenReadWrite(seg.path())
 	if err != nil {
 		return err
 	}
@@ -362,7 +403,7 @@ func (s *shardScan) cutFile(f vfs.File, r *ShardRecovery) error {
 	name := path.Join(dir, fmt.Sprintf("%020d-%d", seg.number, s.end.pos))
 	kept, err := keepAside(s.fs, f, s.end.pos, s.size, s.dir, dir, name)
 	if err != nil {
-		return fmt.Errorf("log: keeping the cut tail of %s: %w", seg.path, err)
+		return fmt.Errorf("log: keeping the cut tail of %s: %w", seg.path(), err)
 	}
 	if kept {
 		r.CutFile = name
@@ -467,7 +508,7 @@ func isNew(fsys vfs.FS, dir string) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			if n, ok := segmentNumber(name); !ok || n != 1 || fi.Size() > headerBytes {
+			if n, sealed, ok := segmentNumber(name); !ok || sealed || n != 1 || fi.Size() > headerBytes {
 				return false, nil
 			}
 		}

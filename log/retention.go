@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
@@ -11,9 +14,58 @@ import (
 // keepLineage is how many generations stay on record after their frames are gone.
 const keepLineage = 256
 
+// SetKeep changes Options.KeepBytes and KeepTime.
+func (d *Dir) SetKeep(bytes int64, age time.Duration) {
+	d.keepBytes.Store(bytes)
+	d.keepTime.Store(int64(age))
+	d.kickKeeper()
+}
+
+// SetFloor keeps, durably, the log of each shard from the given cursor on: it is not dropped until ClearFloor, also
+// not after a restart. A floor of the same name is replaced. A cursor that is not in the log, like the zero one, keeps all
+// there is. It is for who needs frames and is not always there, like an archive that has not taken them yet.
+func (d *Dir) SetFloor(name string, from []Cursor) error {
+	if name == "" || len(from) != len(d.logs) {
+		return fmt.Errorf("log: floor %q with %d cursors for %d shards", name, len(from), len(d.logs))
+	}
+	return d.setFloor(name, append([]Cursor(nil), from...))
+}
+
+// ClearFloor ends a floor. It is no error if there is none.
+func (d *Dir) ClearFloor(name string) error { return d.setFloor(name, nil) }
+
+func (d *Dir) setFloor(name string, from []Cursor) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.writable(); err != nil {
+		return err
+	}
+	if slices.Equal(d.man.Floors[name], from) {
+		return nil
+	}
+	m := d.man.clone()
+	if from == nil {
+		delete(m.Floors, name)
+	} else {
+		if m.Floors == nil {
+			m.Floors = make(map[string][]Cursor)
+		}
+		m.Floors[name] = from
+	}
+	_, err := d.publish(m)
+	return err
+}
+
+// Floors returns the floors in force, by name.
+func (d *Dir) Floors() map[string][]Cursor {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.man.clone().Floors
+}
+
 // DropUnneeded removes the segments that nobody needs any more: those wholly older than the
-// newest snapshot's cursor and than the feed window and than what open readers still have to read.
-// The newest segment always stays, and so does everything when there is no snapshot, unless the
+// newest snapshot's cursor, Hold and all floors, the feed window, what KeepBytes and KeepTime ask for and what open readers still
+// have to read. The newest segment always stays, and so does everything when there is no snapshot, unless the
 // directory is ephemeral: then only the window counts. It may be called again at any time.
 //
 // The manifest names the first segment to keep before files are removed: a crash between leaves
@@ -24,19 +76,14 @@ func (d *Dir) DropUnneeded() (segments int, err error) {
 	if err := d.writable(); err != nil {
 		return 0, err
 	}
-	if d.man.Snapshot == nil && !d.o.Ephemeral {
-		return 0, nil
-	}
 	m := d.man.clone()
 	changed := false
 	for i, l := range d.logs {
-		keep := l.firstNeeded(d.snapshotCursor(i))
-		if n, ok := d.heldFrom(i); ok {
-			keep = min(keep, n)
-		}
-		if keep > m.Shards[i].FirstLive {
-			m.Shards[i].FirstLive, changed = keep, true
-			m.Shards[i].Lineage = l.trimLineage(keep, m.Shards[i].Lineage)
+		p := d.retention(l).plan()
+		if p.keep > m.Shards[i].FirstLive {
+			m.Shards[i].FirstLive, changed = p.keep, true
+			m.Shards[i].Lineage = l.trimLineage(p.keep, m.Shards[i].Lineage)
+			d.o.Logger.Debug("dropping segments", "shard", i, "drop", p.drop, "keep", p.keep, "because", p.why)
 		}
 	}
 	if !changed {
@@ -59,38 +106,37 @@ func (d *Dir) dropAfterRoll() {
 	}
 }
 
-// snapshotCursor is where the newest snapshot set stands in a shard; nil when there is none.
-func (d *Dir) snapshotCursor(shard int) *Cursor {
-	if d.man.Snapshot == nil {
-		return nil
+// retention gathers the facts of a shard. REQUIRES: d.mu.
+func (d *Dir) retention(l *Log) *retention {
+	r := &retention{rebuilt: d.o.Ephemeral, bytes: d.keepBytes.Load(), floors: make(map[string]Cursor)}
+	if l.shard < len(d.hold) {
+		r.hold = &d.hold[l.shard]
 	}
-	return &d.man.Snapshot.Cursors[shard]
-}
-
-// firstNeeded returns the number of the oldest segment to keep. snapshot nil: no snapshot needs any.
-func (l *Log) firstNeeded(snapshot *Cursor) uint64 {
+	if age := d.keepTime.Load(); age > 0 {
+		r.since = max(1, d.o.Now()-time.Duration(age).Milliseconds())
+	}
+	if d.man.Snapshot != nil {
+		r.snapshot = &d.man.Snapshot.Cursors[l.shard]
+	}
+	for name, from := range d.man.Floors {
+		r.floors[name] = from[l.shard]
+	}
 	l.mu.Lock()
-	boundary, gen := l.bytes.Load()-l.win.size, l.gen.Load().id
+	r.window, r.current = l.bytes.Load()-l.win.size, l.gen.Load().id
 	l.mu.Unlock()
 	l.segMu.RLock()
 	defer l.segMu.RUnlock()
-	keep := l.segs[len(l.segs)-1].number
-	if snapshot != nil {
-		if s := l.findLocked(*snapshot); s != nil {
-			keep = s.number
-		} else {
-			keep = l.segs[0].number // a cursor that is not in the log: keep everything
-		}
-	}
 	for _, n := range l.pins {
-		keep = min(keep, n)
+		r.pins = append(r.pins, n)
 	}
-	for _, s := range l.segs {
-		if s.generation == gen && s.genPos+s.end.Load()-headerBytes > boundary {
-			return min(keep, s.number)
+	for i, s := range l.segs {
+		f := segmentFacts{number: s.number, start: s.start(), disk: s.diskBytes(), genEnd: s.genPos + s.end.Load() - headerBytes}
+		if i+1 < len(l.segs) {
+			f.lastMS = l.segs[i+1].lastTimeMS
 		}
+		r.segments = append(r.segments, f)
 	}
-	return keep
+	return r
 }
 
 // trimLineage leaves out the oldest generations of which nothing is on disk from segment keep on.
@@ -110,6 +156,8 @@ func (l *Log) trimLineage(keep uint64, lin []Lineage) []Lineage {
 // drop removes the segments below number keep.
 func (l *Log) drop(keep uint64, lineage []Lineage) (n int, err error) {
 	lin := append([]Lineage(nil), lineage...)
+	l.fileMu.Lock()
+	defer l.fileMu.Unlock()
 	l.segMu.Lock()
 	var gone []*segment
 	for len(l.segs) > 1 && l.segs[0].number < keep {
@@ -120,7 +168,7 @@ func (l *Log) drop(keep uint64, lineage []Lineage) (n int, err error) {
 	l.segMu.Unlock()
 	l.lineage.Store(&lin)
 	for _, s := range gone {
-		if e := removeIfThere(l.fs, s.path); e != nil {
+		if e := s.remove(); e != nil {
 			err = errors.Join(err, fmt.Errorf("log: dropping a segment: %w", e))
 			continue
 		}
@@ -129,16 +177,34 @@ func (l *Log) drop(keep uint64, lineage []Lineage) (n int, err error) {
 	return n, err
 }
 
-// dropBelow removes the files of segments below number keep.
-func dropBelow(fsys vfs.FS, dir string, keep uint64) error {
+// remove removes the segment's file, and the raw one that may be left beside a sealed one.
+func (s *segment) remove() error {
+	err := removeIfThere(s.fs, s.path())
+	if s.sealed.Load() {
+		err = errors.Join(err, removeIfThere(s.fs, path.Join(s.dir, segmentName(s.number))))
+	}
+	return err
+}
+
+// sweep removes the files that are no part of the log: segments below number keep, half-made sealed ones, and sealed ones
+// whose raw segment is still there. (It may be that a crash has brought that back; it will be sealed again.)
+// REQUIRES: recovery has accepted the log.
+func sweep(fsys vfs.FS, dir string, keep uint64) error {
 	names, err := fsys.ReadDir(dir)
 	if err != nil {
 		return err
 	}
+	raw := make(map[uint64]bool)
 	for _, name := range names {
-		if n, ok := segmentNumber(name); ok && n < keep {
+		if n, sealed, ok := segmentNumber(name); ok && !sealed {
+			raw[n] = true
+		}
+	}
+	for _, name := range names {
+		n, sealed, ok := segmentNumber(name)
+		if (ok && (n < keep || (sealed && raw[n]))) || strings.HasSuffix(name, sealedSuffix+tempSuffix) {
 			if err := removeIfThere(fsys, path.Join(dir, name)); err != nil {
-				return fmt.Errorf("log: dropping a segment: %w", err)
+				return fmt.Errorf("log: removing what is no part of the log: %w", err)
 			}
 		}
 	}

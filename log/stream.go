@@ -35,6 +35,7 @@ type Stream struct {
 	pooled  *[]byte
 	frame   Frame
 	lastCRC uint32 // of the newest frame decoded or skipped, 0: none in this file
+	whole   []byte // all bytes of the newest frame decoded
 	inGroup bool   // the newest frame was not the last of its group
 }
 
@@ -66,7 +67,7 @@ func (s *Stream) open(src io.ReaderAt, name string, shard int, c Cursor, pos, en
 func (s *Stream) Close() {
 	if s.pooled != nil {
 		buffers.Put(s.pooled)
-		s.pooled, s.buf, s.src = nil, nil, nil
+		s.pooled, s.buf, s.src, s.whole = nil, nil, nil, nil
 		s.r, s.w = 0, 0
 	}
 }
@@ -130,6 +131,7 @@ func (s *Stream) skip() error {
 func (s *Stream) advance(b []byte) {
 	s.lastCRC = le.Uint32(b)
 	s.inGroup = !s.frame.GroupLast
+	s.whole = b
 	s.off++
 	s.pos += int64(len(b))
 	s.r += len(b)

@@ -152,7 +152,7 @@ func (l *Log) writeOut() error {
 	pos := w.seg.end.Load()
 	if _, err := w.file.WriteAt(w.out, pos); err != nil {
 		if !isFull(err) {
-			return l.fail("write of "+w.seg.path, err)
+			return l.fail("write of "+w.seg.path(), err)
 		}
 		l.diskFull()
 		return ErrDiskFull
@@ -231,7 +231,7 @@ func (l *Log) grow(n int64) error {
 			break
 		}
 		if !isFull(err) {
-			return l.fail("preallocation of "+w.seg.path, err)
+			return l.fail("preallocation of "+w.seg.path(), err)
 		}
 	}
 	if need > w.alloc {

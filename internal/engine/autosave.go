@@ -57,6 +57,7 @@ func (e *Engine) SetSnapshotPolicy(p SnapshotPolicy) {
 // hold tells the log from where on it is needed for the policy's window.
 func (c *checkpointer) hold() {
 	p := c.with(nil)
+	c.e.dir.SetKeep(p.LogKeepBytes, p.LogKeepTime)
 	if c.e.opt.Log.Ephemeral || p.LogKeepTime == 0 && p.LogKeepBytes == 0 {
 		return
 	}

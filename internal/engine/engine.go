@@ -131,6 +131,7 @@ func (e *Engine) start(rep *Report) error {
 	}
 	e.loaded = rep.Keys
 	e.checkpoint.init(e)
+	e.dir.Maintain()
 	e.expirer = newExpirer(e)
 	e.nextExpiry.Store(0)
 	go e.expirer.run()

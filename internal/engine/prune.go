@@ -139,6 +139,7 @@ func (c *checkpointer) prune(p SnapshotPolicy) ([]snapshot.Decision, error) {
 		return nil, errors.Join(unreadable, err)
 	}
 	e.dir.Hold(hold)
+	e.dir.SetKeep(p.LogKeepBytes, p.LogKeepTime)
 	_, dropErr := e.dir.DropUnneeded()
 	return plan, errors.Join(unreadable, dropErr, CarryOut(e.fs, e.dir.Path(), plan))
 }
