@@ -113,7 +113,7 @@ func BenchmarkReader(b *testing.B) {
 	const frames = 1_000_000
 	d, c := filledLog(b, frames)
 	l := d.Log(0)
-	bytes, _ := l.Retained()
+	bytes := l.Stats().Bytes
 	b.SetBytes(bytes)
 	b.ReportAllocs()
 	for b.Loop() {

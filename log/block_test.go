@@ -19,7 +19,8 @@ func blockSamples() [][]byte {
 		noise[i] = byte(r.Uint32())
 	}
 	return [][]byte{
-		{7}, noise[:100], noise, bytes.Repeat([]byte("SET user:1 "), 9000), make([]byte, MaxBlock),
+		{7},
+		noise[:100], noise, bytes.Repeat([]byte("SET user:1 "), 9000), make([]byte, MaxBlock),
 		append(bytes.Repeat([]byte("x"), 3000), noise[:3000]...),
 	}
 }

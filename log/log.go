@@ -165,13 +165,6 @@ func (l *Log) Oldest() Cursor {
 	return l.segs[0].start()
 }
 
-// Retained returns how many bytes of segments are on disk, and the time of the oldest frame in
-// them (unix ms, 0: there is none or it isn't known).
-func (l *Log) Retained() (bytes int64, oldestTimeMS int64) {
-	st := l.Stats()
-	return st.Bytes, st.OldestMS
-}
-
 // Segments returns how many segments are on disk.
 func (l *Log) Segments() int {
 	l.segMu.RLock()

@@ -175,8 +175,8 @@ func TestGroups(t *testing.T) {
 		}
 		r.Close()
 	}
-	if b, ms := l.Retained(); b != l.segs[0].end.Load() || ms != 50 {
-		t.Fatal(b, ms)
+	if st := l.Stats(); st.Bytes != l.segs[0].end.Load() || st.OldestMS != 50 {
+		t.Fatalf("%+v", st)
 	}
 }
 

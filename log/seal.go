@@ -25,7 +25,6 @@ import (
 const (
 	tempSuffix  = ".tmp"
 	keeperPause = time.Minute
-	minSealed   = 64 << 10 // a smaller segment stays raw
 )
 
 var errSealAborted = errors.New("log: sealing was given up: the log is closing")
@@ -92,7 +91,7 @@ func (d *Dir) Seal() (sealed int, err error) {
 	for _, l := range d.logs {
 		segs := l.segments()
 		for _, s := range segs[:len(segs)-1] {
-			if s.sealed.Load() || s.damage.Load() != nil || s.end.Load() < min(minSealed, d.o.SegmentBytes/2) {
+			if s.sealed.Load() || s.damage.Load() != nil || s.end.Load() < int64(d.o.sealSizes.least) {
 				continue
 			}
 			e := d.sealSegment(l, s)

@@ -14,7 +14,7 @@ import (
 )
 
 // tinySeals make many chunks, buckets and parts of few frames.
-var tinySeals = sealSizes{chunk: 900, bucket: 120, bigFrame: 500, part: 200}
+var tinySeals = sealSizes{chunk: 900, bucket: 120, bigFrame: 500, part: 200, least: 150}
 
 // seen is a frame as a reader gave it.
 type seen struct {
@@ -136,7 +136,7 @@ func mustSeal(t testing.TB, d *Dir) {
 	want := 0
 	for _, l := range d.logs {
 		for _, s := range l.segments()[:l.Segments()-1] {
-			if !s.sealed.Load() && s.end.Load() >= min(minSealed, d.o.SegmentBytes/2) {
+			if !s.sealed.Load() && s.end.Load() >= int64(d.o.sealSizes.least) {
 				want++
 			}
 		}
@@ -149,10 +149,7 @@ func mustSeal(t testing.TB, d *Dir) {
 
 func sealOptions(fsys vfs.FS, sizes sealSizes) Options {
 	o := testOptions(fsys)
-	o.sealSizes, o.SegmentBytes = sizes, 1<<20
-	if sizes == tinySeals {
-		o.SegmentBytes = 300 // all are worth sealing; they are rolled by hand
-	}
+	o.sealSizes, o.SegmentBytes = sizes, 1<<30 // rolled by hand
 	return o
 }
 
@@ -238,8 +235,10 @@ func prefixesOf(frames []seen, r *rand.Rand) [][][]byte {
 		}
 		return p
 	}
-	sets := [][][]byte{b("user:"), b("order:0", "order:1"), b("nosuch"), b("hot"), b("a"), b(strings.Repeat("a", 48)), b(strings.Repeat("a", 60)),
-		b("\xff"), b(""), b("zz", ""), b("\x00", "user:1", "\x80")}
+	sets := [][][]byte{
+		b("user:"), b("order:0", "order:1"), b("nosuch"), b("hot"), b("a"), b(strings.Repeat("a", 48)), b(strings.Repeat("a", 60)),
+		b("\xff"), b(""), b("zz", ""), b("\x00", "user:1", "\x80"),
+	}
 	for range 8 {
 		if f := frames[r.IntN(len(frames))]; f.single && f.key != "" {
 			sets = append(sets, b(f.key), b(f.key[:1+r.IntN(len(f.key))]))

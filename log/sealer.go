@@ -18,9 +18,10 @@ type sealSizes struct {
 	bucket   int // raw bytes of a bucket, where keys change; four times as many where they don't
 	bigFrame int // a frame of at least so many bytes is a chunk by itself
 	part     int // the most raw bytes of a plain chunk
+	least    int // a segment of fewer raw bytes stays raw
 }
 
-var defaultSealSizes = sealSizes{chunk: 2 << 20, bucket: 16 << 10, bigFrame: 512 << 10, part: 1 << 20}
+var defaultSealSizes = sealSizes{chunk: 2 << 20, bucket: 16 << 10, bigFrame: 512 << 10, part: 1 << 20, least: 64 << 10}
 
 // sealer encodes the body of a sealed segment: it takes frames and appends finished chunks to out.
 // Not safe for concurrent use.

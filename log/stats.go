@@ -36,25 +36,20 @@ func (l *Log) Stats() Stats {
 	return st
 }
 
-// Stats returns the figures of all shards together.
-func (d *Dir) Stats() Stats {
-	var sum Stats
-	for _, l := range d.logs {
-		st := l.Stats()
-		sum.Bytes += st.Bytes
-		sum.RawBytes += st.RawBytes
-		sum.Segments += st.Segments
-		sum.Sealed += st.Sealed
-		sum.Damaged += st.Damaged
-		sum.SealFailures += st.SealFailures
-		if st.LastDamage != nil {
-			sum.LastDamage = st.LastDamage
-		}
-		if st.OldestMS != 0 && (sum.OldestMS == 0 || st.OldestMS < sum.OldestMS) {
-			sum.OldestMS = st.OldestMS
-		}
+// Add adds the figures of another log.
+func (s *Stats) Add(x Stats) {
+	s.Bytes += x.Bytes
+	s.RawBytes += x.RawBytes
+	s.Segments += x.Segments
+	s.Sealed += x.Sealed
+	s.Damaged += x.Damaged
+	s.SealFailures += x.SealFailures
+	if x.LastDamage != nil {
+		s.LastDamage = x.LastDamage
 	}
-	return sum
+	if x.OldestMS != 0 && (s.OldestMS == 0 || x.OldestMS < s.OldestMS) {
+		s.OldestMS = x.OldestMS
+	}
 }
 
 // oldest returns the time of the segment's first frame, 0 when there is none or it can't be read.

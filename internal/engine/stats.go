@@ -21,6 +21,7 @@ type Stats struct {
 	Policy                                 log.Policy
 	Err                                    error // why writes are refused
 	Save                                   SaveStatus
+	Disk                                   log.Stats // the logs of all shards
 	Shards                                 []ShardStats
 }
 
@@ -28,8 +29,8 @@ type Stats struct {
 type ShardStats struct {
 	Cursor                          log.Cursor // appended tail
 	Base, Written, Durable, Visible uint64
-	Retained                        int64 // bytes servable by FEED.READ
-	OldestMS                        int64 // time of the oldest servable frame, 0 if none
+	Retained                        int64 // bytes of log on disk
+	OldestMS                        int64 // time of the oldest frame on disk, 0 if none
 	Keys, Expires                   int
 }
 
@@ -71,7 +72,9 @@ func (e *Engine) stats(locked bool) Stats {
 			sh.mu.Unlock()
 		}
 		x.Base, x.Written, x.Durable, x.Visible = sh.log.Base(), sh.log.Written(), sh.log.Durable(), sh.log.Visible()
-		x.Retained, x.OldestMS = sh.log.Retained()
+		disk := sh.log.Stats()
+		x.Retained, x.OldestMS = disk.Bytes, disk.OldestMS
+		s.Disk.Add(disk)
 		s.Keys += x.Keys
 		s.Expires += x.Expires
 		s.Shards = append(s.Shards, x)

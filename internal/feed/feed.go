@@ -127,8 +127,9 @@ func (f *Feed) read(ctx context.Context, args [][]byte, w *resp.Writer, mayBlock
 
 // Sink takes the frames of one read.
 type Sink interface {
-	// Add is called with every frame from the cursor on, whether or not it passes the filter; f is
-	// valid until Add returns. It returns whether it wants no more.
+	// Add is called with frames from the cursor on: with all that pass the filter, and maybe with others;
+	// with WithMeta, with all of a group from its first that passes. f is valid until Add returns. It returns
+	// whether it wants no more.
 	Add(f *log.Frame) (full bool)
 	// Frames returns how many frames have been taken for delivery.
 	Frames() int
@@ -145,7 +146,9 @@ func (f *Feed) Since(ctx context.Context, req *Request, sink Sink) (next log.Cur
 		// Who can wait is woken by the writer, at the end of its turn.
 		f.flush(int(req.Shard))
 	}
-	r, err := l.NewReader(req.Cursor, log.ReaderOptions{Feed: true, Follow: req.Lineage})
+	r, err := l.NewReader(req.Cursor, log.ReaderOptions{
+		Feed: true, Follow: req.Lineage, Prefixes: req.Prefixes, Groups: req.WithMeta,
+	})
 	if err != nil {
 		return next, err
 	}
@@ -247,8 +250,8 @@ func (f *Feed) Info(args [][]byte, w *resp.Writer) {
 func (f *Feed) info(shard int, w *resp.Writer) {
 	l := f.dir.Log(shard)
 	tail := l.Tail()
-	bytes, oldest := l.Retained()
-	w.Map(8)
+	st := l.Stats()
+	w.Map(10)
 	w.BulkString("shard")
 	w.Int(int64(shard))
 	for _, x := range []struct {
@@ -259,8 +262,10 @@ func (f *Feed) info(shard int, w *resp.Writer) {
 		{"base", l.Base()},
 		{"tail", tail.Offset},
 		{"durable", l.Durable()},
-		{"bytes", uint64(bytes)},
-		{"oldest_time", uint64(oldest)},
+		{"bytes", uint64(st.Bytes)},
+		{"oldest_time", uint64(st.OldestMS)},
+		{"segments", uint64(st.Segments)},
+		{"sealed_segments", uint64(st.Sealed)},
 	} {
 		w.BulkString(x.name)
 		w.Uint(x.n)

@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -131,13 +130,5 @@ func unsigned(b []byte, bad Error) (uint64, error) {
 // Matches reports whether a frame passes the filter: frames without the plain single-key shape
 // always do.
 func (r *Request) Matches(f *log.Frame) bool {
-	if !f.Single || len(r.Prefixes) == 0 {
-		return true
-	}
-	for _, p := range r.Prefixes {
-		if bytes.HasPrefix(f.Key, p) {
-			return true
-		}
-	}
-	return false
+	return f.Wanted(r.Prefixes)
 }

@@ -38,6 +38,7 @@ func (r *report) persistence() {
 	)
 	r.zeros("aof_pending_rewrite", "aof_buffer_length", "aof_pending_bio_fsync", "aof_delayed_fsync")
 	r.snapshots()
+	r.log()
 	if r.stats.Err != nil {
 		r.field("log_error", oneLine(r.stats.Err.Error()))
 	}
@@ -71,6 +72,19 @@ func (r *report) snapshots() {
 	}
 	if save.PruneError != nil {
 		r.field("snapshot_prune_error", oneLine(save.PruneError.Error()))
+	}
+}
+
+// log is what the log takes on disk, and what is wrong with it.
+func (r *report) log() {
+	disk := &r.stats.Disk
+	r.fields(
+		"log_bytes", disk.Bytes, "log_bytes_uncompressed", disk.RawBytes, "log_segments", disk.Segments,
+		"log_sealed_segments", disk.Sealed, "log_oldest_time", disk.OldestMS,
+		"log_damaged_segments", disk.Damaged, "log_seal_failures", disk.SealFailures,
+	)
+	if disk.LastDamage != nil {
+		r.field("log_damage", oneLine(disk.LastDamage.Error()))
 	}
 }
 
