@@ -48,7 +48,7 @@ func TestWritesAhead(t *testing.T) {
 		l.maintain(false)
 	}
 	end := int(l.w.seg.end.Load())
-	b := fileBytes(t, killed, l.w.seg.path)
+	b := fileBytes(t, killed, l.w.seg.path())
 	ahead := b[end:]
 	if len(ahead) < len(zeros)/2 || len(ahead) > len(zeros) || !bytes.Equal(ahead, zeros[:len(ahead)]) {
 		t.Fatalf("%d bytes behind the end, want %d to %d zeros", len(ahead), len(zeros)/2, len(zeros))
@@ -56,7 +56,7 @@ func TestWritesAhead(t *testing.T) {
 	if err := d.Close(true); err != nil {
 		t.Fatal(err)
 	}
-	if b := fileBytes(t, killed, l.w.seg.path); len(b) != end {
+	if b := fileBytes(t, killed, l.w.seg.path()); len(b) != end {
 		t.Fatalf("%d bytes after a clean end, want %d", len(b), end)
 	}
 }

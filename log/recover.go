@@ -275,14 +275,14 @@ func forgetAhead(prev, next *segment) error {
 	if next.prev != prev.number || next.prevSize < headerBytes || ahead <= 0 || ahead > int64(len(zeros)) {
 		return nil
 	}
-	f, err := prev.fs.Open(prev.path)
+	f, err := prev.fs.Open(prev.path())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
 	b := make([]byte, ahead)
 	if _, err := f.ReadAt(b, next.prevSize); err != nil {
-		return fmt.Errorf("log: %s: %w", prev.path, err)
+		return fmt.Errorf("log: %s: %w", prev.path(), err)
 	}
 	if bytes.Equal(b, zeros[:ahead]) {
 		prev.end.Store(next.prevSize)

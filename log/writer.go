@@ -262,7 +262,7 @@ func (l *Log) writeAhead() error {
 		return nil
 	}
 	if _, err := w.file.WriteAt(zeros[:to-from], from); err != nil && !isFull(err) {
-		return l.fail("writing ahead in "+w.seg.path, err)
+		return l.fail("writing ahead in "+w.seg.path(), err)
 	}
 	w.zeroed = to
 	return nil
