@@ -130,7 +130,7 @@ func addrFlag(fs *pflag.FlagSet, o *benchOptions) {
 func loadFlags(fs *pflag.FlagSet, o *benchOptions) {
 	l := &o.load
 	addrFlag(fs, o)
-	fs.StringVar(&o.op, "op", "set", "get, set, incr, mset or mix")
+	fs.StringVar(&o.op, "op", "set", fmt.Sprint("one of ", bench.Ops()))
 	fs.StringVar(&o.dist, "dist", "uniform", "uniform, zipf or seq")
 	fs.Uint64Var(&l.Keys, "keys", 1_000_000, "number of keys")
 	fs.IntVar(&l.Size, "size", 64, "bytes of a value")
@@ -158,6 +158,9 @@ func runLoad(ctx context.Context, o *benchOptions, _ []string) (r any, err error
 		if err := bench.Fill(ctx, t, o.load.Keys, o.load.Size, o.load.Progress); err != nil {
 			return nil, err
 		}
+	}
+	if err := bench.Prepare(ctx, t, o.load.Op); err != nil {
+		return nil, err
 	}
 	return bench.Load(ctx, t, o.load)
 }

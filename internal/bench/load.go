@@ -27,18 +27,6 @@ type LoadOptions struct {
 	Progress *Progress
 }
 
-// Op is a kind of command.
-type Op string
-
-// The commands of Load.
-const (
-	Get  Op = "get"
-	Set  Op = "set"
-	Incr Op = "incr"
-	MSet Op = "mset" // of 10 keys
-	Mix  Op = "mix"  // GET and SET
-)
-
 // defaultTime bounds a load that has neither a count nor a time.
 const defaultTime = 5 * time.Second
 
@@ -66,8 +54,8 @@ func setDefault[T comparable](p *T, v T) {
 // Validate returns what is wrong with the options.
 func (o *LoadOptions) Validate() error {
 	switch {
-	case o.Op != Get && o.Op != Set && o.Op != Incr && o.Op != MSet && o.Op != Mix:
-		return fmt.Errorf("op %q: want get, set, incr, mset or mix", o.Op)
+	case ops[o.Op].requests == nil:
+		return fmt.Errorf("op %q: want one of %v", o.Op, Ops())
 	case o.Dist != Uniform && o.Dist != Zipfian && o.Dist != Sequential:
 		return fmt.Errorf("dist %q: want uniform, zipf or seq", o.Dist)
 	case o.Keys > maxKeys:

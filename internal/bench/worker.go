@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// msetKeys is how many keys an MSET takes, as in redis-benchmark.
-const msetKeys = 10
-
 // keyDigits are the digits of a key, as in redis-benchmark: key:000000000042.
 const keyDigits = 12
 
@@ -16,10 +13,8 @@ type worker struct {
 	conn *conn
 	keys *chooser
 	o    *LoadOptions
-	get  template
-	set  template
-	incr template
-	mset template
+	sent int        // requests so far
+	reqs []template // sent in turn; of Mix: GET, SET
 	hist Histogram
 }
 
@@ -63,14 +58,7 @@ func (t *template) appendTo(out []byte, next func() uint64, every uint64) []byte
 }
 
 func newWorkers(addr string, o *LoadOptions) ([]*worker, error) {
-	const key = "key:" + placeholder
-	value := strings.Repeat("x", o.Size)
-	mset := []string{"MSET"}
-	for range msetKeys {
-		mset = append(mset, key, value)
-	}
-	get, set := newTemplate("GET", key), newTemplate("SET", key, value)
-	incr, many := newTemplate("INCR", "counter:"+placeholder), newTemplate(mset...)
+	reqs := o.Op.templates(o.Size)
 	choosers := newChoosers(o.Clients, o.Keys, o.Dist, o.Seed)
 	var out []*worker
 	for i := range o.Clients {
@@ -81,29 +69,22 @@ func newWorkers(addr string, o *LoadOptions) ([]*worker, error) {
 			}
 			return nil, err
 		}
-		out = append(out, &worker{
-			conn: c, keys: choosers[i], o: o, get: get, set: set, incr: incr, mset: many,
-		})
+		out = append(out, &worker{conn: c, keys: choosers[i], o: o, reqs: reqs})
 	}
 	return out, nil
 }
 
 // request appends one command.
 func (w *worker) request(out []byte) []byte {
-	t := &w.set
-	switch w.o.Op {
-	case Get:
-		t = &w.get
-	case Incr:
-		t = &w.incr
-	case MSet:
-		t = &w.mset
-	case Mix:
+	i := w.sent % len(w.reqs)
+	w.sent++
+	if w.o.Op == Mix {
+		i = 1
 		if w.keys.rng.Float64() < w.o.ReadPart {
-			t = &w.get
+			i = 0
 		}
 	}
-	return t.appendTo(out, w.keys.key, w.o.Every)
+	return w.reqs[i].appendTo(out, w.keys.key, w.o.Every)
 }
 
 // run sends pipelines until the loader has no more. i is the worker's number: at a given rate the

@@ -53,6 +53,9 @@ const million = 1_000_000
 // base is the setting that most cells have.
 var base = setting{logEverySec, 64, million}
 
+// typed is the setting of the other data types: fewer fields, members and elements than keys elsewhere.
+var typed = setting{logEverySec, 16, 100_000}
+
 // quickCells are the selection that takes a few minutes.
 func quickCells() []cell {
 	u := bench.Uniform
@@ -99,6 +102,11 @@ func fullCells() []cell {
 	add(setting{logEverySec, 64, 10 * million}, getSet, bench.Uniform, []int{1, 16}, []int{50})
 	add(setting{logOff, 64, million}, writes, bench.Uniform, pipelines, []int{50})
 	add(setting{logAlways, 64, million}, writes, bench.Uniform, []int{1, 16}, []int{1, 50})
+	types := []bench.Op{
+		bench.HSet, bench.LPush, bench.LPop, bench.LRange, bench.SAdd, bench.ZAdd, bench.ZRange, bench.ZRank, bench.XAdd, bench.Eval,
+	}
+	add(typed, types, bench.Uniform, []int{16}, []int{50})
+	add(typed, []bench.Op{bench.SInter}, bench.Uniform, []int{1}, []int{8}) // its replies have 10,000 members
 	return out
 }
 

@@ -159,7 +159,10 @@ func TestEveryDriver(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for _, op := range []bench.Op{bench.Get, bench.Set, bench.Incr, bench.MSet, bench.Mix} {
+	for _, op := range bench.Ops() {
+		if err := bench.Prepare(context.Background(), f.targets[0], op); err != nil {
+			t.Fatal(err)
+		}
 		c := cell{setting{logEverySec, 32, 100}, op, bench.Uniform, 4, 2}
 		s, err := newDriver().run(context.Background(), f.targets[0], c, 400)
 		if err != nil || s.rate == 0 {

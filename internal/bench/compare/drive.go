@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ type sample struct {
 	cpu      float64 // the server's, us a command
 	busy     float64 // of the client: CPU seconds a second
 }
+
+// redisBenchmarkOps are driven by redis-benchmark, the others by Load.
+var redisBenchmarkOps = []bench.Op{bench.Get, bench.Set, bench.Incr, bench.MSet}
 
 // driver sends a cell's commands.
 type driver struct {
@@ -43,7 +47,7 @@ func (d *driver) run(ctx context.Context, t *bench.Target, c cell, n uint64) (sa
 		return sample{}, err
 	}
 	var s sample
-	if d.redisBenchmark == "" || c.op == bench.Mix || c.dist != bench.Uniform {
+	if d.redisBenchmark == "" || c.dist != bench.Uniform || !slices.Contains(redisBenchmarkOps, c.op) {
 		s, err = driveLoad(ctx, t, c, n)
 	} else {
 		s, err = d.driveRedisBenchmark(ctx, t, c, n)

@@ -140,6 +140,11 @@ func (r *runner) group(ctx context.Context, cells []cell) (err error) {
 
 func (r *runner) cell(ctx context.Context, f *fleet, c cell) error {
 	r.o.Progress.Say("%s: warming up", c)
+	for _, t := range f.targets {
+		if err := bench.Prepare(ctx, t, c.op); err != nil {
+			return err
+		}
+	}
 	n, err := r.driver.calibrate(ctx, f, c, r.o.Time)
 	if err != nil {
 		return err
