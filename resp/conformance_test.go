@@ -227,7 +227,9 @@ func TestMaxClients(t *testing.T) {
 
 // TestClientThatNeverReads must be closed at the limit, without harm to others.
 func TestClientThatNeverReads(t *testing.T) {
-	onBoth(t, Config{OutputLimit: 32 << 20, Loops: 1}, func(t *testing.T, s *testServer) {
+	bounds := &OutputBounds{}
+	bounds.Set(32<<20, 0, 0)
+	onBoth(t, Config{Output: bounds, Loops: 1}, func(t *testing.T, s *testServer) {
 		c, other := s.dial(t), s.dial(t)
 		c.Conn.(*net.TCPConn).SetReadBuffer(4096)
 		go func() {

@@ -10,7 +10,7 @@ import (
 var (
 	// ErrClosed: the server closed it (CloseAfterReply, Close).
 	ErrClosed = errors.New("resp: connection closed")
-	// ErrOutputLimit: the client left more than Config.OutputLimit bytes unread.
+	// ErrOutputLimit: the client left more unread than its OutputBounds allow.
 	ErrOutputLimit = errors.New("resp: output buffer limit exceeded")
 	// ErrIdle: nothing arrived for Config.IdleTimeout.
 	ErrIdle = errors.New("resp: idle timeout")
@@ -54,6 +54,12 @@ type Handler interface {
 	Closed(c *Conn, err error)
 }
 
+// OutputObserver is a Handler that wants to know what clients leave unread.
+type OutputObserver interface {
+	// Unsent comes on the connection's loop, after a turn or when the socket took some, if Conn.Unsent has changed.
+	Unsent(c *Conn)
+}
+
 // Conn is one client. Fields and methods are for the connection's loop (that is, inside the Handler
 // and in functions given to Resume, Release, Post and Server.Do) unless they say otherwise.
 type Conn struct {
@@ -68,8 +74,9 @@ type Conn struct {
 	out     output
 	state   uint32
 	hint    uint32 // size of recent outputs: what the next one begins with
-	limit   int64  // what SetOutputLimit said; 0 none, -1 the server's
-	soft    softLimit
+	bounds  *OutputBounds
+	soft    softState
+	told    int   // what the OutputObserver knows
 	active  int64 // unix nanoseconds of the last input
 	kill    atomic.Bool
 	claim   atomic.Int32
@@ -108,38 +115,6 @@ func (c *Conn) LoopData() *any { return &c.t.data }
 // SetAuthenticated says whether requests of full size are allowed. A new connection is authenticated.
 func (c *Conn) SetAuthenticated(ok bool) { c.rd.SetAuthenticated(ok) }
 
-// SetOutputLimit replaces the server's limit for this connection; 0 means no limit, -1 the server's.
-func (c *Conn) SetOutputLimit(n int64) { c.limit = n }
-
-// SetSoftLimit closes the connection when more than n bytes of replies stay unread for the given number of
-// seconds; 0 means no such limit.
-func (c *Conn) SetSoftLimit(n, seconds int64) { c.soft = softLimit{bytes: n, seconds: seconds} }
-
-// softLimit bounds unread output over time.
-type softLimit struct {
-	bytes, seconds int64
-	since          int64 // unix nanoseconds since when there is more, 0 if there is not
-}
-
-// exceeded notes the amount of unread output and reports whether it has been too much for too long.
-func (l *softLimit) exceeded(size int, now int64) bool {
-	if l.bytes <= 0 || int64(size) <= l.bytes {
-		l.since = 0
-		return false
-	}
-	if l.since == 0 {
-		l.since = now
-	}
-	return (now-l.since)/1e9 > l.seconds
-}
-
-func (c *Conn) outputLimit() int64 {
-	if c.limit >= 0 {
-		return c.limit
-	}
-	return c.srv.outputLimit.Load()
-}
-
 // SetIdleExempt says whether the idle timeout spares this connection (subscribers, replicas).
 func (c *Conn) SetIdleExempt(on bool) {
 	c.state &^= idleExempt
@@ -148,14 +123,15 @@ func (c *Conn) SetIdleExempt(on bool) {
 	}
 }
 
-// QueryBuffer returns the bytes of input not yet executed, and the room left in the buffer that holds them.
-func (c *Conn) QueryBuffer() (used, free int) {
-	used = c.rd.Buffered()
-	return used, max(c.rd.Held()-used, 0)
-}
+// QueryBuffer tells of the input not yet executed: the bytes of arguments that are complete, those behind them, and the
+// rest of the buffer that holds both.
+func (c *Conn) QueryBuffer() (args, used, free int) { return c.rd.usage() }
 
 // OutputPending returns the bytes of replies that have not left.
 func (c *Conn) OutputPending() int { return len(c.W.Buf) + c.out.size }
+
+// Unsent returns the bytes of replies of former turns that the client has not taken.
+func (c *Conn) Unsent() int { return c.out.size }
 
 // IsClosed reports whether Closed was called or the connection is about to close.
 func (c *Conn) IsClosed() bool { return c.state&(closing|closed) != 0 || c.kill.Load() }

@@ -229,6 +229,7 @@ func (r *routine) written(n int, err error) {
 		if chunk := c.out.pop(n); chunk != nil {
 			r.sc.pool.put(chunk)
 		}
+		c.left()
 		if c.state&touched == 0 {
 			r.settle(c)
 		}

@@ -176,7 +176,11 @@ func (l *loop) event(ev *unix.EpollEvent) {
 	}
 	if ev.Events&unix.EPOLLOUT != 0 && c.state&blocked != 0 {
 		c.state &^= blocked
-		if l.drainOutput(c); c.state&(closed|touched) == 0 {
+		l.drainOutput(c)
+		if c.state&closed == 0 {
+			c.left()
+		}
+		if c.state&(closed|touched) == 0 {
 			l.settle(c)
 		}
 	}
@@ -206,6 +210,7 @@ func (l *loop) serve(c *Conn) {
 		if l.drainOutput(c); c.state&closed != 0 {
 			return
 		}
+		c.left()
 	}
 	if c.state&stopped == 0 && c.rd.Buffered() > 0 {
 		l.execute(c)
@@ -218,8 +223,18 @@ func (l *loop) serve(c *Conn) {
 	}
 }
 
-// read takes what has arrived, once, and executes it.
+// read takes what has arrived and executes it: one buffer full, or a few of an argument that is larger.
 func (l *loop) read(c *Conn) {
+	for range turnReads {
+		full := l.readOnce(c)
+		if !full || c.state&stopped != 0 || c.rd.Buffered() <= carry {
+			return
+		}
+	}
+}
+
+// readOnce reports whether there may be more.
+func (l *loop) readOnce(c *Conn) (full bool) {
 	dst := c.rd.Space()
 	n, errno := sysRead(c.fd, dst)
 	switch {
@@ -236,13 +251,15 @@ func (l *loop) read(c *Conn) {
 		l.in += uint64(n)
 		c.active = l.now
 		c.rd.Advance(n)
-		if n < len(dst) && c.state&hungup == 0 {
+		full = n == len(dst)
+		if !full && c.state&hungup == 0 {
 			c.state &^= readable
 		} else {
 			l.again(c)
 		}
 		l.execute(c)
 	}
+	return full
 }
 
 // again implements transport.

@@ -65,7 +65,7 @@ func TakeBuffer(n int) []byte {
 			}
 			huge.Put(p)
 		}
-		return make([]byte, 0, max(hugeBuffer, 1<<bits.Len(uint(n+slack-1))))
+		return make([]byte, 0, max(hugeBuffer, sizeClass(n+slack)))
 	}
 	shared.mu.Lock()
 	b := shared.free.pop(i)
@@ -74,6 +74,12 @@ func TakeBuffer(n int) []byte {
 		b = make([]byte, 0, sizes[i])
 	}
 	return b
+}
+
+// sizeClass rounds n up, by less than a quarter: there are four sizes from each power of two to the next.
+func sizeClass(n int) int {
+	step := 1 << max(0, bits.Len(uint(n-1))-3)
+	return (n + step - 1) / step * step
 }
 
 // LeaveBuffer takes back a buffer of TakeBuffer that nobody uses any more. Any goroutine.

@@ -26,3 +26,15 @@ func TestBuffersComeBack(t *testing.T) {
 		t.Error("bounds of the classes")
 	}
 }
+
+func TestSizeClass(t *testing.T) {
+	for n := 1; n < 1<<20; n += 1 + n/100 {
+		got := sizeClass(n)
+		if got < n || 4*(got-n) >= n+3 {
+			t.Errorf("%d is rounded to %d", n, got)
+		}
+		if again := sizeClass(got); again != got {
+			t.Errorf("%d is rounded to %d, that to %d", n, got, again)
+		}
+	}
+}

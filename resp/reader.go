@@ -73,6 +73,23 @@ func (r *Reader) Held() int {
 	return cap(r.buf)
 }
 
+// usage returns what the held bytes are: complete arguments of an unfinished request, what follows them, and the rest.
+func (r *Reader) usage() (args, used, free int) {
+	used = r.Buffered()
+	q := &r.req
+	if q.kind == kindArray {
+		seen := q.line
+		if q.bulk >= 0 {
+			seen = q.scan
+		}
+		used -= seen
+		if len(q.args) > 0 {
+			args = seen
+		}
+	}
+	return args, used, max(r.Held()-used-args, 0)
+}
+
 // Space returns where the next bytes are to be read. They become input by Advance.
 func (r *Reader) Space() []byte {
 	n := r.Buffered()
@@ -153,7 +170,10 @@ func (r *Reader) reserve(n int) {
 	have := r.Buffered()
 	want, size := max(n, growStep/4), have+max(n, growStep, have)
 	if end := r.req.end(); end >= have+n {
-		want, size = min(want, end-have), min(size, end)
+		want = min(want, end-have)
+		if size+growStep >= end { // no further growth for the last few bytes
+			size = end
+		}
 	}
 	if r.own && cap(r.buf)-len(r.buf) >= want {
 		return

@@ -21,8 +21,9 @@ type Config struct {
 	MaxClients int
 	// MaxBulk and QueryBuffer set Limits; 0 means the default.
 	MaxBulk, QueryBuffer int64
-	// OutputLimit is the most bytes of replies a client may leave unread; 0 means 256 MiB, -1 no limit.
-	OutputLimit int64
+	// Output is how much of its replies a client may leave unread, until SetOutputBounds says otherwise; nil means
+	// DefaultOutputHard.
+	Output *OutputBounds
 	// IdleTimeout closes connections without input; 0 means never.
 	IdleTimeout time.Duration
 	// KeepAlive is the TCP keepalive time; 0 means 300 s, negative none.
@@ -46,11 +47,9 @@ func (cfg *Config) ensureDefaults() {
 	if cfg.MaxClients <= 0 {
 		cfg.MaxClients = 10000
 	}
-	switch {
-	case cfg.OutputLimit == 0:
-		cfg.OutputLimit = 256 << 20
-	case cfg.OutputLimit < 0:
-		cfg.OutputLimit = 0
+	if cfg.Output == nil {
+		cfg.Output = &OutputBounds{}
+		cfg.Output.Set(DefaultOutputHard, 0, 0)
 	}
 	if cfg.KeepAlive == 0 {
 		cfg.KeepAlive = 300 * time.Second
@@ -82,15 +81,17 @@ type backend interface {
 // Server accepts connections and runs a Handler for them. Methods are for any goroutine, but those that
 // wait must not be called on a loop.
 type Server struct {
-	h     Handler
-	cfg   Config
-	lim   Limits
-	start time.Time
+	h Handler
+	// observer is h, if it is one.
+	observer OutputObserver
+	cfg      Config
+	lim      Limits
+	start    time.Time
 
-	maxClients, outputLimit, idle atomic.Int64
-	nextID, total, rejected       atomic.Uint64
-	clients                       atomic.Int64
-	bytesIn, bytesOut             atomic.Uint64
+	maxClients, idle        atomic.Int64
+	nextID, total, rejected atomic.Uint64
+	clients                 atomic.Int64
+	bytesIn, bytesOut       atomic.Uint64
 
 	mu        sync.Mutex
 	listeners []*listener // guarded by mu
@@ -105,10 +106,10 @@ type Server struct {
 func NewServer(h Handler, cfg Config) (*Server, error) {
 	cfg.ensureDefaults()
 	s := &Server{h: h, cfg: cfg, start: time.Now(), done: make(chan struct{})}
+	s.observer, _ = h.(OutputObserver)
 	s.lim.MaxBulk.Store(cfg.MaxBulk)
 	s.lim.QueryBuffer.Store(cfg.QueryBuffer)
 	s.maxClients.Store(int64(cfg.MaxClients))
-	s.outputLimit.Store(cfg.OutputLimit)
 	s.idle.Store(int64(cfg.IdleTimeout))
 	s.routines = newRoutines(s)
 	s.events = s.routines
@@ -258,9 +259,6 @@ func (s *Server) Limits() *Limits { return &s.lim }
 // SetMaxClients changes Config.MaxClients.
 func (s *Server) SetMaxClients(n int) { s.maxClients.Store(int64(n)) }
 
-// SetOutputLimit changes Config.OutputLimit; 0 or less means no limit.
-func (s *Server) SetOutputLimit(n int64) { s.outputLimit.Store(n) }
-
 // SetIdleTimeout changes Config.IdleTimeout.
 func (s *Server) SetIdleTimeout(d time.Duration) { s.idle.Store(int64(d)) }
 
@@ -271,7 +269,7 @@ func (s *Server) Loops() int { return s.cfg.Loops }
 type Stats struct {
 	Clients     int    // connections now
 	Connections uint64 // accepted
-	Rejected    uint64 // refused for MaxClients
+	Rejected    uint64 // refused: for MaxClients, or by Conn.Refuse
 	BytesIn     uint64
 	BytesOut    uint64
 }
@@ -305,7 +303,7 @@ func (s *Server) admit() bool {
 func (s *Server) newConn(t *turn, fd int, remote, local string) *Conn {
 	now := time.Now()
 	return &Conn{
-		srv: s, t: t, fd: fd, limit: -1,
+		srv: s, t: t, fd: fd, bounds: s.cfg.Output,
 		rd:     Reader{lim: &s.lim, sc: t.sc},
 		id:     s.nextID.Add(1),
 		remote: remote, local: local,

@@ -39,7 +39,7 @@ func TestAnnouncements(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, c := range conns {
-					if used, _ := c.QueryBuffer(); used > 0 {
+					if _, used, _ := c.QueryBuffer(); used > 0 {
 						got++
 					}
 				}

@@ -11,6 +11,7 @@ import (
 const (
 	turnCommands = 1 << 10  // commands
 	turnReplies  = 64 << 10 // bytes of replies
+	turnReads    = 4        // reads of an argument that does not fit into one
 )
 
 // How long the socket of a client that broke the protocol stays open, for the client to read the reason, and how
@@ -239,15 +240,16 @@ func (t *turn) endTurn() {
 // send sends what c has to send and closes c if that was all.
 func (t *turn) send(c *Conn) {
 	if len(c.W.Buf) > 0 || c.out.size > 0 {
+		if n := c.unread(); c.exceeds(n) {
+			t.srv.cfg.Logger.Warn("closing client: output buffer limit", "id", c.id, "addr", c.remote, "bytes", n)
+			t.close(c, ErrOutputLimit)
+			return
+		}
 		t.tr.flush(c)
 		if c.state&closed != 0 {
 			return
 		}
-		if limit := c.outputLimit(); limit > 0 && int64(c.out.size) > limit || c.soft.exceeded(c.out.size, t.now) {
-			t.srv.cfg.Logger.Warn("closing client: output buffer limit", "id", c.id, "addr", c.remote, "bytes", c.out.size)
-			t.close(c, ErrOutputLimit)
-			return
-		}
+		c.left()
 	} else if c.W.Buf != nil {
 		t.recycle(c)
 	}
@@ -295,6 +297,9 @@ func (t *turn) close(c *Conn, err error) {
 		c.W.Buf = nil
 	}
 	c.out = output{}
+	if c.soft.timer != nil {
+		c.soft.timer.Stop()
+	}
 	t.srv.clients.Add(-1)
 	if c.state&opened != 0 {
 		t.closedHook(c, err)

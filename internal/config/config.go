@@ -19,6 +19,7 @@ type Config struct {
 	TCPKeepalive    int64 // seconds, 0: off
 	Timeout         int64 // seconds a client may be idle, 0: for ever
 	MaxClients      int64
+	ProtectedMode   bool
 	RequirePass     string
 	ACLFile         string
 	TLSPort         int64

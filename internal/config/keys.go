@@ -98,6 +98,11 @@ func clientKeys() []Key {
 			field: func(c *Config) any { return &c.MaxClients },
 		},
 		{
+			Name: "protected-mode", Kind: Bool, Default: "yes", Live: true,
+			Help:  "refuse clients of other machines while the default user has no password",
+			field: func(c *Config) any { return &c.ProtectedMode },
+		},
+		{
 			Name: "requirepass", Kind: Text, Live: true, Secret: true,
 			Help:  "password of the default user; empty: none needed",
 			field: func(c *Config) any { return &c.RequirePass },

@@ -105,7 +105,6 @@ func redisServerKeys() []Key {
 		number("busy-reply-threshold", "5000", 0, 0, "lua-time-limit"),
 		number("hz", "10", 0, maxInt),
 		flag("dynamic-hz", "yes"),
-		flag("protected-mode", "no"),
 		word("acl-pubsub-default", "resetchannels", "allchannels", "resetchannels"),
 		flag("crash-log-enabled", "yes"),
 		flag("crash-memcheck-enabled", "yes"),

@@ -16,6 +16,7 @@ type Watch struct {
 
 	mu   sync.Mutex // taken after a shard lock
 	keys []watchedKey
+	size int // bytes of the keys' names
 }
 
 type watchedKey struct {
@@ -32,6 +33,9 @@ func (w *Watch) Dirty() bool { return w.dirty.Load() }
 
 // Empty reports whether no key is watched.
 func (w *Watch) Empty() bool { return len(w.keys) == 0 }
+
+// Memory returns the bytes that the watched keys take, each one at perKey besides its name.
+func (w *Watch) Memory(perKey int) int { return w.size + perKey*len(w.keys) }
 
 // Add watches key.
 func (w *Watch) Add(key []byte) {
@@ -54,13 +58,14 @@ func (w *Watch) Add(key []byte) {
 	}
 	sh.watched[k.key] = append(sh.watched[k.key], w)
 	w.keys = append(w.keys, k)
+	w.size += len(k.key)
 }
 
 // Clear forgets all keys and the dirty mark (UNWATCH, EXEC, DISCARD, disconnect).
 func (w *Watch) Clear() {
 	w.mu.Lock()
 	keys := w.keys
-	w.keys = nil
+	w.keys, w.size = nil, 0
 	w.mu.Unlock()
 	for _, k := range keys {
 		sh := w.e.shards[k.shard]

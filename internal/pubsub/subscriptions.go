@@ -10,6 +10,7 @@ type Subscriptions struct {
 	hub   *Hub
 	who   Subscriber
 	names [kinds]map[string]struct{}
+	size  int // bytes of the names
 }
 
 // Of returns no subscriptions yet, of s.
@@ -25,6 +26,7 @@ func (u *Subscriptions) Add(k Kind, name []byte) {
 	}
 	own := string(name)
 	u.names[k][own] = struct{}{}
+	u.size += len(own)
 	u.hub.subscribe(k, own, u.who)
 }
 
@@ -33,6 +35,7 @@ func (u *Subscriptions) Remove(k Kind, name []byte) {
 	own := string(name)
 	if _, has := u.names[k][own]; has {
 		delete(u.names[k], own)
+		u.size -= len(own)
 		u.hub.unsubscribe(k, own, u.who)
 	}
 }
@@ -42,6 +45,11 @@ func (u *Subscriptions) Names(k Kind) []string { return slices.Sorted(maps.Keys(
 
 // Len returns the number of names of a kind.
 func (u *Subscriptions) Len(k Kind) int { return len(u.names[k]) }
+
+// Memory returns the bytes that the names take, each one at perName besides its text.
+func (u *Subscriptions) Memory(perName int) int {
+	return u.size + perName*(len(u.names[Channel])+len(u.names[Pattern])+len(u.names[Shard]))
+}
 
 // Any reports whether there are any names.
 func (u *Subscriptions) Any() bool {
@@ -56,4 +64,5 @@ func (u *Subscriptions) Clear() {
 		}
 		u.names[k] = nil
 	}
+	u.size = 0
 }

@@ -15,6 +15,7 @@ const (
 	gateScript                       // a script runs, or is about to
 	gateACL                          // somebody may not do everything
 	gateSnapshot                     // snapshots fail and stop-writes-on-bgsave-error says that writes are refused
+	gateClients                      // maxmemory-clients is set
 )
 
 const (
@@ -73,6 +74,7 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 	s.cmd = cmd
 	gate := s.srv.gate.Load()
 	switch {
+	case gate&gateClients != 0 && s.evictedBy(args):
 	case s.gate&gateAuth != 0 && cmd.Flags&command.NoAuth == 0 && s.mustLogin():
 		s.refuse(cmd, msgNoAuth)
 	case s.multi.on && cmd.Flags&command.NoMulti != 0:

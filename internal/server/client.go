@@ -135,6 +135,15 @@ func clientList(s *session, args [][]byte) {
 		return
 	}
 	own := s.own()
+	if !s.multi.running {
+		for _, c := range list {
+			if c.loop == s.loop && c != s {
+				c.publish()
+			}
+		}
+		s.srv.evictor.check(s.srv)
+		list = slices.DeleteFunc(list, func(c *session) bool { return s.srv.clients.find(c.id) == nil })
+	}
 	if len(list) <= listOnLoop {
 		s.w.Verbatim("txt", lines(list, s, own))
 		return

@@ -27,9 +27,12 @@ func (r *clients) add(s *session) {
 // remove takes a session out; it reports whether it was there.
 func (r *clients) remove(s *session) bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	_, ok := r.byID[s.id]
 	delete(r.byID, s.id)
+	r.mu.Unlock()
+	s.pub.mu.Lock()
+	defer s.pub.mu.Unlock()
+	s.pub.leave(&s.srv.evictor)
 	return ok
 }
 
@@ -57,18 +60,6 @@ func (r *clients) all() []*session {
 	return out
 }
 
-// buffers returns the bytes of all clients' buffers, as they were last published.
-func (r *clients) buffers() (n int64) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, s := range r.byID {
-		s.pub.mu.Lock()
-		n += int64(s.pub.queryUsed + s.pub.queryFree + s.pub.output + s.pub.multiBytes)
-		s.pub.mu.Unlock()
-	}
-	return n
-}
-
 // clientInfo is what CLIENT LIST shows of a session.
 type clientInfo struct {
 	id              uint64
@@ -86,6 +77,7 @@ type clientInfo struct {
 	queryUsed       int
 	queryFree       int
 	output          int
+	extra           int // bytes of what is in no buffer
 	noEvict         bool
 	subs            [3]int // channels, patterns, shard channels
 	track           tracked
@@ -115,18 +107,19 @@ func (s *session) publish() {
 	if s.offLoop {
 		return
 	}
-	used, free := s.conn.QueryBuffer()
+	args, used, free := s.conn.QueryBuffer()
 	active := s.conn.LastActive()
 	s.pub.mu.Lock()
 	defer s.pub.mu.Unlock()
 	i := &s.pub.clientInfo
-	i.queryUsed, i.queryFree = used, free
-	i.output = s.conn.OutputPending()
+	i.argvBytes, i.queryUsed, i.queryFree = args, used, free
+	i.output = s.conn.Unsent()
 	i.active = active
 	i.blocked = s.conn.Parked()
 	i.closing = s.conn.IsClosed()
 	i.proto = s.conn.W.Proto
 	s.publishState(i)
+	s.pub.count(&s.srv.evictor)
 }
 
 // publishState is the part of publish that needs no connection.
@@ -135,7 +128,7 @@ func (s *session) publishState(i *clientInfo) {
 	i.noEvict, i.noTouch = s.noEvict, s.noTouch
 	i.monitor = s.monitor
 	if i.track = (tracked{}); s.track.on {
-		i.track = s.srv.tracking.state(s)
+		i.track = s.srv.tracking.brief(s)
 	}
 	for k := range i.subs {
 		i.subs[k] = s.subs.Len(pubsub.Kind(k)) //nolint:gosec // three kinds
@@ -144,6 +137,7 @@ func (s *session) publishState(i *clientInfo) {
 	if s.multi.on {
 		i.multi, i.multiBytes = len(s.multi.queue), s.multi.bytes
 	}
+	i.extra = s.extraMemory()
 	i.watchDirty = s.multi.watch != nil && s.multi.watch.Dirty()
 }
 
@@ -222,14 +216,16 @@ func (i *clientInfo) line(now time.Time) string {
 	if i.cmd != nil {
 		cmd = i.cmd.Name
 	}
-	const sessionBytes = 1500 // about what a session and its connection take
-	total := sessionBytes + i.queryUsed + i.queryFree + i.output + i.multiBytes + i.argvBytes
+	obl, oll, omem := i.output, 0, 0
+	if i.output > staticReply {
+		obl, oll, omem = 0, (i.output+staticReply-1)/staticReply, i.output
+	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d "+
-		"ssub=%d multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=%d oll=0 omem=0 "+
+		"ssub=%d multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=%d oll=%d omem=%d "+
 		"tot-mem=%d events=r cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s",
 		i.id, i.addr, i.laddr, i.fd, i.name, seconds(now.Sub(i.created)), seconds(now.Sub(i.active)),
-		i.flags(), i.subs[pubsub.Channel], i.subs[pubsub.Pattern], i.subs[pubsub.Shard], i.multi, i.queryUsed, i.queryFree, i.argvBytes, i.multiBytes, i.output,
-		total, cmd, i.user, i.track.redirects(), max(2, i.proto), i.libName, i.libVer)
+		i.flags(), i.subs[pubsub.Channel], i.subs[pubsub.Pattern], i.subs[pubsub.Shard], i.multi, i.queryUsed, i.queryFree, i.argvBytes, i.multiBytes, obl, oll, omem,
+		i.memory(), cmd, i.user, i.track.redirects(), max(2, i.proto), i.libName, i.libVer)
 }
 
 func seconds(d time.Duration) int64 { return max(0, int64(d/time.Second)) }

@@ -90,7 +90,10 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 		case "client-query-buffer-limit":
 			srv.rs.Limits().QueryBuffer.Store(cfg.QueryBufLimit)
 		case "client-output-buffer-limit":
-			srv.rs.SetOutputLimit(cfg.OutputLimits.Normal.Hard)
+			srv.bounds.set(&cfg.OutputLimits)
+			srv.rs.CheckOutput()
+		case "maxmemory-clients", "maxmemory":
+			srv.evictor.setLimit(srv, clientLimit(cfg))
 		case "maxmemory-policy":
 			srv.lfu.Store(strings.HasSuffix(cfg.MaxMemoryPolicy, "-lfu"))
 		case "requirepass", "acllog-max-len", "acl-pubsub-default":

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -88,11 +87,7 @@ func (s *session) debugAllowed() bool {
 	case "no":
 		return false
 	}
-	if strings.HasSuffix(s.conn.LocalAddr(), ":0") {
-		return true // a unix socket
-	}
-	ap, err := netip.ParseAddrPort(s.conn.RemoteAddr())
-	return err == nil && ap.Addr().Unmap().IsLoopback()
+	return isLocal(s.conn)
 }
 
 func debugHelpCommand(s *session, args [][]byte) { command.ReplyHelp(s.w, args[0], debugHelp) }

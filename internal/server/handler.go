@@ -17,6 +17,9 @@ func (h handler) Opened(c *resp.Conn) {
 	c.Data = s
 	h.srv.scripts.gate.opened(s.loop)
 	h.srv.clients.add(s)
+	if h.srv.denied(c) {
+		c.Refuse(msgDenied)
+	}
 }
 
 // Closed implements resp.Handler.

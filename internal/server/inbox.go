@@ -36,7 +36,8 @@ func (s *session) push(it item) {
 	first := len(b.items) == 0
 	b.items = append(b.items, it)
 	b.bytes += len(it.data)
-	full := s.hardLimit() > 0 && int64(b.bytes) > s.hardLimit()
+	hard := s.srv.config().OutputLimits.PubSub.Hard
+	full := hard > 0 && int64(b.bytes) >= hard
 	b.mu.Unlock()
 	switch {
 	case full:
@@ -45,9 +46,6 @@ func (s *session) push(it item) {
 		s.conn.Post(b.drain)
 	}
 }
-
-// hardLimit bounds what waits for the loop to take it.
-func (s *session) hardLimit() int64 { return s.srv.config().OutputLimits.PubSub.Hard }
 
 // drainInbox appends what has gathered. On the loop. While a command of the client runs elsewhere it waits for
 // its reply: an invalidation must not come before the value that it concerns.

@@ -32,7 +32,7 @@ func (r *report) counters() {
 	)
 	r.zeros("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds")
 	exceeded, current := r.srv.memory.exceededTimes()
-	r.fields("evicted_keys", r.srv.eng.Evicted(), "evicted_clients", 0,
+	r.fields("evicted_keys", r.srv.eng.Evicted(), "evicted_clients", r.srv.evictor.evicted.Load(),
 		"total_eviction_exceeded_time", exceeded.Milliseconds(), "current_eviction_exceeded_time", current.Milliseconds())
 	r.fields("keyspace_hits", st.hits.Load(), "keyspace_misses", st.misses.Load())
 	hub := r.srv.hub

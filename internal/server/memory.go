@@ -55,7 +55,7 @@ func readMetric(name string) int64 {
 
 // check looks at the memory in use. It takes the shard locks for a moment.
 func (m *memory) check() {
-	m.clients.Store(m.srv.clients.buffers())
+	m.clients.Store(m.srv.evictor.all.Load())
 	m.note(m.srv.eng.UsedBytes())
 	if m.limit.Load() > 0 && !m.hasRoom() {
 		m.wake()

@@ -122,20 +122,8 @@ func (s *session) subscriptionsChanged() {
 	}
 	s.onLoop(func() {
 		s.conn.SetIdleExempt(subscriber)
-		s.applyOutputLimit()
+		s.conn.SetOutputBounds(s.srv.bounds.of(subscriber))
 	})
-}
-
-// applyOutputLimit bounds the unread output by the class of the client. On the loop.
-func (s *session) applyOutputLimit() {
-	if s.subs.Any() {
-		l := s.srv.config().OutputLimits.PubSub
-		s.conn.SetOutputLimit(l.Hard)
-		s.conn.SetSoftLimit(l.Soft, l.SoftSeconds)
-		return
-	}
-	s.conn.SetOutputLimit(-1)
-	s.conn.SetSoftLimit(0, 0)
 }
 
 // repliesByPush reports whether a command's replies are messages, which CLIENT REPLY does not keep back.

@@ -66,6 +66,8 @@ type Server struct {
 	stats    *stats
 	netBase  atomic.Pointer[resp.Stats] // counters at the last CONFIG RESETSTAT
 	memory   memory
+	bounds   outputBounds
+	evictor  evictor
 	access   access
 	ids      identity
 
@@ -109,7 +111,7 @@ func New(o Options) (*Server, error) {
 		MaxClients:  int(cfg.MaxClients),
 		MaxBulk:     cfg.ProtoMaxBulkLen,
 		QueryBuffer: cfg.QueryBufLimit,
-		OutputLimit: orNone(cfg.OutputLimits.Normal.Hard),
+		Output:      &srv.bounds.normal,
 		IdleTimeout: time.Duration(cfg.Timeout) * time.Second,
 		KeepAlive:   time.Duration(orNone(cfg.TCPKeepalive)) * time.Second,
 		Backlog:     int(cfg.TCPBacklog),

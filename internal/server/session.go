@@ -75,6 +75,10 @@ type span struct{ start, end int }
 type published struct {
 	mu sync.Mutex
 	clientInfo
+
+	counted   int64 // of memory, in the sums of all clients
+	evictable bool  // it counts for maxmemory-clients
+	gone      bool  // it counts no more
 }
 
 // work tells a connection's end and the end of its goroutine apart.

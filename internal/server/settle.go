@@ -25,6 +25,7 @@ func (h handler) EndTurn(touched []*resp.Conn) {
 			l.turn.Merge(s.tick)
 		}
 	}
+	h.srv.evictor.check(h.srv)
 	if !l.turn.Empty() {
 		h.settle(l, touched)
 	}

@@ -33,6 +33,7 @@ type tracked struct {
 	on, bcast, optin, optout, noloop, broken bool
 	redirect                                 uint64
 	prefixes                                 map[string]struct{}
+	memory                                   int // bytes of the prefixes
 
 	caching bool // CLIENT CACHING was given for the next command or transaction
 	reads   bool // reads are to be noted: on and not bcast
@@ -66,6 +67,9 @@ func (t *tracking) enable(s *session, o *trackingOptions) {
 	for _, p := range o.prefixes {
 		if k.prefixes == nil {
 			k.prefixes = make(map[string]struct{})
+		}
+		if _, has := k.prefixes[p]; !has {
+			k.memory += prefixBytes + len(p)
 		}
 		k.prefixes[p] = struct{}{}
 		if t.prefixes[p] == nil {
@@ -268,6 +272,15 @@ func (t *tracking) state(s *session) tracked {
 	defer t.mu.Unlock()
 	k := s.track
 	k.prefixes = maps.Clone(k.prefixes)
+	return k
+}
+
+// brief is state without the prefixes.
+func (t *tracking) brief(s *session) tracked {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := s.track
+	k.prefixes = nil
 	return k
 }
 
