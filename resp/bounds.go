@@ -8,8 +8,8 @@ import (
 // DefaultOutputHard is the bound of Config.Output where none is given, in bytes.
 const DefaultOutputHard = 256 << 20
 
-// uncounted is how much of the replies of a turn OutputBounds do not count: Redis keeps that much outside of what its
-// limits count, so that a small reply can always be sent.
+// uncounted is what the replies of one turn may take without being counted: Redis keeps small replies outside of what its
+// limits count, so that they can always be sent.
 const uncounted = 16 << 10
 
 // OutputBounds say how much a class of clients may leave unread. They may be changed at any time from any goroutine;
@@ -89,7 +89,12 @@ func (s *Server) CheckOutput() {
 }
 
 // unread is what the bounds count of the replies that wait to be sent.
-func (c *Conn) unread() int { return c.out.size + max(0, len(c.W.Buf)-uncounted) }
+func (c *Conn) unread() int {
+	if len(c.W.Buf) <= uncounted {
+		return c.out.size
+	}
+	return c.out.size + len(c.W.Buf)
+}
 
 // refusal is why a connection was refused. Its socket stays open for the client to read that.
 func refusal(text string) error { return &ProtocolError{text} }

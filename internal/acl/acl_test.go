@@ -82,6 +82,33 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckWhatIsAKey: and what a request does with it, where that depends on the request.
+func TestCheckWhatIsAKey(t *testing.T) {
+	for _, c := range []struct {
+		rules, request string
+		want           Reason
+	}{
+		{"+@all &a*", "SSUBSCRIBE abc", Granted}, // a shard channel is no key
+		{"+@all &a*", "SSUBSCRIBE b", DeniedChannel},
+		{"+@all &a*", "SPUBLISH abc b", Granted},
+		{"+@all %W~w:*", "SET w:1 v EX get", DeniedKey}, // a GET anywhere
+		{"+@all %W~w:*", "SET w:1 get", Granted},
+		{"+@all %R~r:*", "BITFIELD r:1 GET u4 0", Granted},
+		{"+@all %R~r:*", "BITFIELD r:1 OVERFLOW SAT GET u4 0", Granted},
+		{"+@all %R~r:*", "BITFIELD r:1 GET u4 0 SET u4 0 1", DeniedKey},
+		{"+@all %R~r:*", "BITFIELD r:1 GET u4", DeniedKey},
+	} {
+		args := words(c.request)
+		row, bad := command.Resolve(args)
+		if row == nil {
+			t.Fatalf("%s: %s", c.request, bad)
+		}
+		if got, _ := mustUser(t, c.rules).Check(row, args); got != c.want {
+			t.Errorf("%s with %s: %v", c.request, c.rules, got)
+		}
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	for rules, want := range map[string]string{
 		"":                      "off sanitize-payload resetchannels -@all",

@@ -52,7 +52,8 @@ func (s *selector) check(row *command.Command, args [][]byte, keys []int) (Reaso
 	}
 	if !s.allKeys {
 		for _, i := range keys {
-			if !s.mayUse(args[i], accessOf(row.KeyFlagsAt(args, i))) {
+			flags := row.KeyFlagsAt(args, i)
+			if !slices.Contains(flags, "not_key") && !s.mayUse(args[i], accessOf(flags)) {
 				return DeniedKey, i
 			}
 		}

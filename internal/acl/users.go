@@ -148,13 +148,9 @@ func (us *Users) Load(path string) (gone []*Account, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("Error loading ACLs, opening file '%s': %s", path, osReason(err))
 	}
-	fresh := make(map[string]*User)
-	var bad strings.Builder
-	for i, line := range strings.Split(string(data), "\n") {
-		us.loadLine(fresh, path, i+1, strings.Trim(line, " \t\r\n"), &bad)
-	}
-	if bad.Len() > 0 {
-		return nil, errors.New(bad.String() + "WARNING: ACL errors detected, no change to the previously active ACL rules was performed")
+	fresh, bad := us.parse(path, strings.Split(string(data), "\n"))
+	if bad != "" {
+		return nil, errors.New(bad + "WARNING: ACL errors detected, no change to the previously active ACL rules was performed")
 	}
 	if fresh[Default] == nil {
 		fresh[Default] = newDefault()
@@ -177,6 +173,48 @@ func (us *Users) Load(path string) (gone []*Account, err error) {
 	}
 	us.decide()
 	return gone, nil
+}
+
+// Define adds or replaces users: all that the lines declare, each "name rule ...", or none of them. source says in errors
+// where the lines are from.
+func (us *Users) Define(source string, lines []string) error {
+	whole := make([]string, len(lines))
+	for i, line := range lines {
+		whole[i] = "user " + line
+	}
+	fresh, bad := us.parse(source, whole)
+	if bad != "" {
+		return errors.New(strings.TrimSpace(bad))
+	}
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	for name, u := range fresh {
+		if us.byName[name] == nil {
+			us.byName[name] = &Account{}
+		}
+		us.byName[name].user.Store(u)
+	}
+	us.decide()
+	return nil
+}
+
+// Lines returns the users as Define takes them, in the order of their names.
+func (us *Users) Lines() []string {
+	var out []string
+	for _, u := range us.All() {
+		out = append(out, u.Name+" "+u.String())
+	}
+	return out
+}
+
+// parse reads the users that lines declare. bad says what is wrong with them.
+func (us *Users) parse(source string, lines []string) (fresh map[string]*User, bad string) {
+	fresh = make(map[string]*User)
+	var b strings.Builder
+	for i, line := range lines {
+		us.loadLine(fresh, source, i+1, strings.Trim(line, " \t\r\n"), &b)
+	}
+	return fresh, b.String()
 }
 
 // osReason is the system's word for an error.
@@ -226,8 +264,8 @@ func (us *Users) loadLine(fresh map[string]*User, path string, n int, line strin
 // Save writes all users to a file, which it replaces as a whole.
 func (us *Users) Save(path string) error {
 	var b strings.Builder
-	for _, u := range us.All() {
-		fmt.Fprintf(&b, "user %s %s\n", u.Name, u)
+	for _, line := range us.Lines() {
+		b.WriteString("user " + line + "\n")
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
 	if err != nil {

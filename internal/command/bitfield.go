@@ -224,3 +224,19 @@ func (o *fieldOp) typeName(c *Ctx) []byte {
 	}
 	return append([]byte{kind}, c.Int(int64(o.t.Bits))...)
 }
+
+// bitfieldKeyFlags are the flags of BITFIELD's key: GET and OVERFLOW alone only read it.
+func bitfieldKeyFlags(args [][]byte) []string {
+	for i := 2; i < len(args); {
+		left := len(args) - 1 - i
+		switch {
+		case isWord(args[i], "get") && left >= 2:
+			i += 3
+		case isWord(args[i], "overflow") && left >= 1:
+			i += 2
+		default:
+			return []string{"RW", "access", "update"}
+		}
+	}
+	return []string{"RO", "access"}
+}

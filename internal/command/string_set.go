@@ -63,8 +63,10 @@ func parseSet(args [][]byte) (o setOptions, bad errorText) {
 
 // setKeyFlags are the flags of SET's key: it is read only with GET.
 func setKeyFlags(args [][]byte) []string {
-	if o, bad := parseSet(args); bad == "" && o.get {
-		return []string{"RW", "access", "update"}
+	for _, a := range args[min(3, len(args)):] {
+		if isWord(a, "get") { // wherever it stands
+			return []string{"RW", "access", "update"}
+		}
 	}
 	return []string{"OW", "update"}
 }

@@ -123,7 +123,7 @@ var bitmapCommands = []*Command{
 	{
 		Name: "bitfield", Arity: -2,
 		Flags:    Write | DenyOOM,
-		FirstKey: 1, LastKey: 1, Step: 1,
+		FirstKey: 1, LastKey: 1, Step: 1, KeyFlags: bitfieldKeyFlags,
 		Group: "bitmap", Since: "3.2.0",
 		Summary:    "Performs arbitrary bitfield integer operations on strings.",
 		Complexity: "O(1) for each subcommand specified",

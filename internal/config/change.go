@@ -23,13 +23,13 @@ func Match(patterns []string, match func(pattern, name string) bool) []string {
 	found := make(map[string]bool)
 	for _, p := range patterns {
 		if !strings.ContainsAny(p, "[*?") {
-			if _, ok := Lookup(p); ok {
+			if k, ok := Lookup(p); ok && !k.Private {
 				found[strings.ToLower(p)] = true
 			}
 			continue
 		}
 		for name, k := range table().byName {
-			if !k.Hidden && match(p, name) {
+			if !k.Hidden && !k.Private && match(p, name) {
 				found[name] = true
 			}
 		}
@@ -68,7 +68,7 @@ func (c *Config) changeable(pairs []Pair) ([]*Key, error) {
 	for _, p := range pairs {
 		k, ok := Lookup(p.Name)
 		switch {
-		case !ok:
+		case !ok || k.Private:
 			return nil, fmt.Errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", p.Name)
 		case !k.Live && (k.Fixed || !c.has(k, p.Value)):
 			return nil, SetFailed(p.Name, errImmutable)

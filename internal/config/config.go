@@ -22,6 +22,7 @@ type Config struct {
 	ProtectedMode   bool
 	RequirePass     string
 	ACLFile         string
+	Users           []string // "name rule ..." each
 	TLSPort         int64
 	TLSCert         string
 	TLSKey          string
@@ -94,6 +95,7 @@ func (c *Config) Clone() *Config {
 	d := *c
 	d.Bind = slices.Clone(c.Bind)
 	d.Save = slices.Clone(c.Save)
+	d.Users = slices.Clone(c.Users)
 	d.compat = maps.Clone(c.compat)
 	return &d
 }
@@ -155,6 +157,10 @@ func (c *Config) Validate() error {
 	}
 	if c.Dir == "" {
 		return fmt.Errorf("dir: must not be empty")
+	}
+	if len(c.Users) > 0 && c.ACLFile != "" {
+		return fmt.Errorf("users: cannot be given together with aclfile: define users in one place only, " +
+			"the ACL file or the configuration file")
 	}
 	if strings.ContainsRune(c.UnixSocket, 0) {
 		return fmt.Errorf("unixsocket: contains a zero byte")

@@ -153,6 +153,8 @@ func tomlText(k *Key, v any) (string, error) {
 func tomlWords(k *Key, values []any) (string, error) {
 	switch k.Kind {
 	case List, SaveRules, OutputBounds, Percentiles:
+	case Users:
+		return tomlLines(values)
 	default:
 		return "", fmt.Errorf("an array is not a value for this key (%s)", k.Kind)
 	}
@@ -170,4 +172,17 @@ func tomlWords(k *Key, values []any) (string, error) {
 		}
 	}
 	return strings.Join(words, " "), nil
+}
+
+// tomlLines joins an array of lines.
+func tomlLines(values []any) (string, error) {
+	lines := make([]string, 0, len(values))
+	for _, v := range values {
+		line, ok := v.(string)
+		if !ok || strings.ContainsAny(line, "\r\n") {
+			return "", fmt.Errorf("%v is not a user: a string of one line is, \"name rule ...\"", v)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n"), nil
 }

@@ -28,6 +28,7 @@ type Key struct {
 	Secret   bool // not to be logged
 	Compat   bool // a parameter of Redis that has no effect here
 	Hidden   bool // CONFIG GET needs its exact name
+	Private  bool // no parameter of CONFIG GET and SET
 	Fixed    bool // not a setting at all: reported with Default
 
 	field func(*Config) any // pointer to the field; nil for rows kept in Config.compat
@@ -111,7 +112,7 @@ func (k *Key) store(p any, text string) error {
 	case *time.Duration:
 		return assign(p, text, parseDuration)
 	case *[]string:
-		*p = strings.Fields(text)
+		*p = k.words(text)
 		return nil
 	case *[]SavePoint:
 		return assign(p, text, parseSave)
@@ -119,6 +120,20 @@ func (k *Key) store(p any, text string) error {
 		return assign(p, text, func(s string) (OutputLimits, error) { return parseOutputLimits(*p, s) })
 	}
 	panic(fmt.Sprintf("config: field type %T of %s", p, k.Name)) // invariant: table tested
+}
+
+// words are the elements of a List, or the lines of Users.
+func (k *Key) words(text string) []string {
+	if k.Kind != Users {
+		return strings.Fields(text)
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func assign[T any](p *T, text string, parse func(string) (T, error)) error {
@@ -144,6 +159,9 @@ func (k *Key) format(p any) string {
 	case *time.Duration:
 		return formatDuration(*p)
 	case *[]string:
+		if k.Kind == Users {
+			return strings.Join(*p, "\n")
+		}
 		return strings.Join(*p, " ")
 	case *[]SavePoint:
 		return formatSave(*p)

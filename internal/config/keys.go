@@ -113,6 +113,11 @@ func clientKeys() []Key {
 			field: func(c *Config) any { return &c.ACLFile },
 		},
 		{
+			Name: "user", Local: "users", Kind: Users, Private: true,
+			Help:  "users of the ACL: name rule ...; an array in the file, a flag for each, lines in the environment",
+			field: func(c *Config) any { return &c.Users },
+		},
+		{
 			Name: "proto-max-bulk-len", Kind: Size, Default: "512mb", Min: 1 << 20, Live: true,
 			Help:  "largest single argument of a request",
 			field: func(c *Config) any { return &c.ProtoMaxBulkLen },

@@ -109,7 +109,25 @@ func readFlags(args []string, usage io.Writer) (out []given, path string, err er
 	case fs.NArg() > 0:
 		return nil, "", fmt.Errorf("unexpected argument %q (flags begin with --)", fs.Arg(0))
 	}
-	return out, path, nil
+	return joinUsers(out), path, nil
+}
+
+// joinUsers makes one value of all users that flags give: each flag gives one.
+func joinUsers(all []given) []given {
+	var out []given
+	first := -1
+	for _, g := range all {
+		switch {
+		case g.key.Kind != Users:
+			out = append(out, g)
+		case first < 0:
+			first = len(out)
+			out = append(out, g)
+		default:
+			out[first].text += "\n" + g.text
+		}
+	}
+	return out
 }
 
 // usageText is the text of kevy serve --help.

@@ -80,9 +80,25 @@ func (c *Config) tomlValue(k *Key) string {
 		return v
 	case Octal:
 		return "0o" + v
+	case Users:
+		return tomlArray(k.words(v))
 	default:
 		return quoteTOML(v)
 	}
+}
+
+// tomlArray writes an array, one string a line.
+func tomlArray(lines []string) string {
+	if len(lines) == 0 {
+		return "[]"
+	}
+	var b strings.Builder
+	b.WriteString("[\n")
+	for _, line := range lines {
+		b.WriteString("  " + quoteTOML(line) + ",\n")
+	}
+	b.WriteByte(']')
+	return b.String()
 }
 
 // quoteTOML writes s as a basic string. TOML holds UTF-8 only.

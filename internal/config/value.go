@@ -26,11 +26,12 @@ const (
 	OutputBounds             // "class hard soft seconds" quadruples
 	Percentiles              // numbers between 0 and 100 separated by spaces
 	Events                   // keyspace event classes
+	Users                    // lines "name rule ..."; an array of them in TOML
 )
 
 var kindNames = [...]string{
 	"string", "yes|no", "int", "size", "size|percent", "octal", "word",
-	"words", "duration", "rules", "limits", "numbers", "classes",
+	"words", "duration", "rules", "limits", "numbers", "classes", "users",
 }
 
 func (k Kind) String() string { return kindNames[k] }

@@ -28,6 +28,9 @@ type Waiter struct {
 	// follows: Done, or Unclaim if there is none yet. They are called with shard locks held.
 	Claim   func() bool
 	Unclaim func()
+	// Permit, if set, is asked before the command is planned again; what it returns is the reply of one that must not
+	// run any more. It is called with shard locks held.
+	Permit func(cmd *command.Command, args [][]byte) string
 	// Done is called once when there is a reply, from any goroutine, without locks. It must not block.
 	Done func(*Waiter)
 
@@ -181,6 +184,13 @@ func (e *Engine) serve(w *Waiter, now int64) (served bool) {
 	if w.Claim != nil && !w.Claim() {
 		w.end()
 		return false
+	}
+	if w.Permit != nil {
+		if bad := w.Permit(w.cmd, w.args); bad != "" {
+			w.W.Error(bad)
+			w.end()
+			return true
+		}
 	}
 	c := e.takeCtx()
 	defer e.giveCtx(c)

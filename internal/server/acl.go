@@ -5,6 +5,8 @@ package server
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -43,15 +45,29 @@ func (a *access) apply(cfg *config.Config, name string) {
 	}
 }
 
-// load reads the users of the ACL file, if there is one.
+// load reads the users of the ACL file or of the configuration.
 func (a *access) load() error {
-	path := a.srv.config().ACLFile
-	if path == "" {
-		return nil
+	cfg := a.srv.config()
+	var err error
+	if cfg.ACLFile != "" {
+		_, err = a.users.Load(cfg.ACLFile)
+	} else if err = a.users.Define("users", cfg.Users); err != nil {
+		err = fmt.Errorf("in the configured users: %w", err)
 	}
-	_, err := a.users.Load(path)
 	a.changed()
 	return err
+}
+
+// configured returns the users as the configuration file is to define them: none if they are in the ACL file, or if
+// there are only those that a server begins with.
+func (a *access) configured(cfg *config.Config) []string {
+	initial := acl.NewUsers()
+	initial.SetPassword(cfg.RequirePass)
+	lines := a.users.Lines()
+	if cfg.ACLFile != "" || slices.Equal(lines, initial.Lines()) {
+		return nil
+	}
+	return lines
 }
 
 // setAccount makes the session a user's.

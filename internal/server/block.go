@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kevydb/kevy/internal/acl"
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/resp"
@@ -15,16 +16,23 @@ func (s *session) runBlocking(c *command.Ctx, t *engine.Ticket) (waits bool) {
 	muted := s.muted()
 	cmd, began := s.cmd, time.Now()
 	w := s.srv.eng.RunBlocking(c, t, func() *engine.Waiter {
-		args := cloneArgs(c.Args)
+		args, refused := cloneArgs(c.Args), &refusal{}
 		s.srv.blocked.Add(1)
 		return &engine.Waiter{
 			W:      resp.Writer{Proto: s.conn.W.Proto},
 			Ticket: engine.Ticket{Client: s.id},
 			Claim:  s.claim, Unclaim: s.unclaim,
+			Permit: func(cmd *command.Command, args [][]byte) string {
+				return refused.decide(s.account.Load().User(), cmd, args)
+			},
 			Done: func(w *engine.Waiter) {
 				s.conn.Resume(func() {
-					s.took(cmd, args, time.Since(began))
-					s.unblocked(w, muted)
+					if refused.why != acl.Granted {
+						s.refusedLate(cmd, refused)
+					} else {
+						s.took(cmd, args, time.Since(began))
+					}
+					s.unblocked(w, muted, refused.why != acl.Granted)
 				})
 			},
 		}
@@ -43,12 +51,42 @@ func (s *session) runBlocking(c *command.Ctx, t *engine.Ticket) (waits bool) {
 	return true
 }
 
+// refusal is why a command that has waited must not run any more.
+type refusal struct {
+	why          acl.Reason
+	user, object string
+}
+
+// decide checks a request as permitted does, but leaves it to the session's loop to count and log a denial.
+func (r *refusal) decide(u *acl.User, cmd *command.Command, args [][]byte) string {
+	why, at := u.Check(cmd, args)
+	if why == acl.Granted {
+		return ""
+	}
+	*r = refusal{why: why, user: u.Name, object: cmd.Name}
+	if why != acl.DeniedCommand {
+		r.object = string(args[at])
+	}
+	return "NOPERM " + u.Explain(why, cmd, args, at, false)
+}
+
+// refusedLate counts a command that began to wait as one that was refused. On the loop.
+func (s *session) refusedLate(cmd *command.Command, r *refusal) {
+	s.srv.stats.uncount(cmd.ID)
+	s.srv.stats.rejected(cmd.ID)
+	s.noteDenied(r.why, s.context(), r.user, r.object)
+}
+
 // unblocked hands the reply of a command that has waited to its connection. On the loop.
-func (s *session) unblocked(w *engine.Waiter, muted bool) {
+func (s *session) unblocked(w *engine.Waiter, muted, refused bool) {
 	s.endWait()
 	s.claimed.Store(false)
 	defer s.drainInbox()
-	if len(w.W.Buf) > 0 && w.W.Buf[0] == '-' {
+	switch {
+	case len(w.W.Buf) == 0 || w.W.Buf[0] != '-':
+	case refused:
+		s.srv.stats.errorReply(string(w.W.Buf[1:]))
+	default:
 		s.srv.stats.failed(s.cmd.ID, w.W.Buf)
 	}
 	out := &s.conn.W

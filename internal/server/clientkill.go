@@ -1,6 +1,10 @@
 package server
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/kevydb/kevy/internal/acl"
+)
 
 // killFilter says which clients CLIENT KILL closes.
 type killFilter struct {
@@ -12,20 +16,20 @@ type killFilter struct {
 }
 
 // parseKill reads the filters of the new form.
-func parseKill(args [][]byte) (f killFilter, bad string) {
+func parseKill(users *acl.Users, args [][]byte) (f killFilter, bad string) {
 	f = killFilter{kind: -1, skipMe: true}
 	for i := 2; i < len(args); i += 2 {
 		if i+1 == len(args) {
 			return f, msgSyntax
 		}
-		if bad := f.option(args[i], args[i+1]); bad != "" {
+		if bad := f.option(users, args[i], args[i+1]); bad != "" {
 			return f, bad
 		}
 	}
 	return f, ""
 }
 
-func (f *killFilter) option(name, value []byte) (bad string) {
+func (f *killFilter) option(users *acl.Users, name, value []byte) (bad string) {
 	switch {
 	case isName(name, "id"):
 		n, err := strconv.ParseInt(string(value), 10, 64)
@@ -44,7 +48,7 @@ func (f *killFilter) option(name, value []byte) (bad string) {
 	case isName(name, "laddr"):
 		f.laddr = string(value)
 	case isName(name, "user"):
-		if string(value) != defaultUser {
+		if users.Find(string(value)) == nil {
 			return "ERR No such user '" + string(value) + "'"
 		}
 		f.user = string(value)
@@ -78,7 +82,7 @@ func clientKill(s *session, args [][]byte) {
 		f.addr = string(args[2])
 	} else {
 		var bad string
-		if f, bad = parseKill(args); bad != "" {
+		if f, bad = parseKill(s.srv.access.users, args); bad != "" {
 			s.w.Error(bad)
 			return
 		}

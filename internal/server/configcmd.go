@@ -185,7 +185,9 @@ func configRewrite(s *session, _ [][]byte) {
 	s.parkRun(func(w *resp.Writer) {
 		s.srv.cfgMu.Lock()
 		defer s.srv.cfgMu.Unlock()
-		if err := s.srv.config().Rewrite(); err != nil {
+		cfg := s.srv.config().Clone()
+		cfg.Users = s.srv.access.configured(cfg)
+		if err := cfg.Rewrite(); err != nil {
 			s.srv.log.Warn("CONFIG REWRITE failed", "error", err)
 			w.Error("ERR Rewriting config file: " + err.Error())
 			return

@@ -74,6 +74,13 @@ func (r *rowStats) usec() (total uint64, perCall float64) {
 // rejected counts a command that was refused before it ran.
 func (st *stats) rejected(id int) { st.rows[id].refused.Add(1) }
 
+// uncount takes a call back that has not run after all.
+func (st *stats) uncount(id int) {
+	if calls := &st.rows[id].calls; calls.Load() > 0 { // not if the counters were reset meanwhile
+		calls.Add(^uint64(0))
+	}
+}
+
 // failed counts a command whose reply is an error.
 func (st *stats) failed(id int, reply []byte) {
 	st.rows[id].failures.Add(1)
