@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/log"
@@ -37,6 +38,8 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 	start := len(c.W.Buf)
 	c.W.Array(len(queue))
 	err := e.inGroup(c, t, func(g *group) error {
+		watch := stopwatch{took: c.Took}
+		watch.start()
 		for i := range queue {
 			c.Cmd, c.Args = queue[i].Cmd, queue[i].Args
 			if c.Permit != nil {
@@ -48,6 +51,7 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 			if err := g.run(c, func(c *command.Ctx) error { local(c); return nil }); err != nil {
 				return err
 			}
+			watch.lap(&queue[i])
 		}
 		return nil
 	})
@@ -57,6 +61,29 @@ func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local
 	}
 	e.noteRead(mask, t)
 	return true
+}
+
+// stopwatch measures the commands of a transaction: each reading ends one and begins the next.
+type stopwatch struct {
+	took func(*command.Command, [][]byte, time.Duration) // nil: nobody asks
+	at   time.Time
+}
+
+func (s *stopwatch) start() {
+	if s.took != nil {
+		s.at = time.Now()
+	}
+}
+
+func (s *stopwatch) lap(q *Queued) {
+	if s.took == nil {
+		return
+	}
+	before := s.at
+	s.at = time.Now()
+	if q.Cmd.Plan != nil {
+		s.took(q.Cmd, q.Args, s.at.Sub(before))
+	}
 }
 
 // inGroup runs fn with a group whose clock is c.Now and commits it; the group is undone if fn or

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"time"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -180,6 +181,7 @@ func (c *call) run(cmd *command.Command, args [][]byte) []byte {
 	x := c.ctx
 	c.w.Buf, c.w.Proto = c.w.Buf[:0], c.proto
 	x.Cmd, x.Args, x.W = cmd, args, &c.w
+	began := time.Now()
 	if err := x.Nested(x, c.host.Local); err != nil {
 		c.w.Buf = c.w.Buf[:0]
 		c.w.Error(engine.Misconf(err))
@@ -188,7 +190,7 @@ func (c *call) run(cmd *command.Command, args [][]byte) []byte {
 		c.w.Error("ERR command is not allowed from script: it has no reply")
 	}
 	if c.host.Called != nil {
-		c.host.Called(cmd, c.w.Buf)
+		c.host.Called(cmd, args, c.w.Buf, time.Since(began))
 	}
 	return c.w.Buf
 }

@@ -57,8 +57,8 @@ type Host struct {
 	Allowed func(cmd *command.Command, args [][]byte) string
 	// May, if set, answers redis.acl_check_cmd.
 	May func(cmd *command.Command, args [][]byte) bool
-	// Called, if set, is told about each command that has run; reply is valid during the call.
-	Called func(cmd *command.Command, reply []byte)
+	// Called, if set, is told about each command that has run, and how long; args and reply are valid during the call.
+	Called func(cmd *command.Command, args [][]byte, reply []byte, took time.Duration)
 	// Refused, if set, is told about each call that was refused; cmd may be nil.
 	Refused func(cmd *command.Command, text string)
 	// Counted, if set, is told that the script fails with the error of a command that Called or Refused was told about.

@@ -175,11 +175,11 @@ func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 	start := len(s.w.Buf)
 	c.W, c.NoTouch, c.Rand, c.LFU = s.w, s.noTouch, s.srv.random(), s.srv.lfu.Load()
 	m.running = true
-	c.Before = s.watcher()
+	c.Before, c.Took = s.watcher(), s.took
 	if s.srv.access.users.Restricted() {
 		c.Permit = s.queuedPermitted
 	}
-	defer func() { c.Before, c.Permit = nil, nil }()
+	defer func() { c.Before, c.Permit, c.Took = nil, nil, nil }()
 	ran := s.srv.eng.Exec(c, m.queue, m.watch, t, s.execLocal)
 	m.running = false
 	c.Hits, c.Misses = 0, 0 // reads and writes are mixed

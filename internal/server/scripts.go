@@ -197,9 +197,12 @@ func (s *session) scriptHost() *script.Host {
 		st := s.srv.stats
 		s.host = &script.Host{
 			Local: s.scriptLocal,
-			Called: func(cmd *command.Command, reply []byte) {
+			Called: func(cmd *command.Command, args [][]byte, reply []byte, took time.Duration) {
 				st.rows[cmd.ID].calls.Add(1)
 				st.commands.Add(1)
+				if cmd.Plan != nil {
+					s.took(cmd, args, took)
+				}
 				if reply[0] == '-' && cmd.Plan != nil {
 					st.failed(cmd.ID, reply)
 				}

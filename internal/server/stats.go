@@ -30,7 +30,7 @@ type stats struct {
 	rates rates
 }
 
-// rowStats are one command's counters. Times are of the calls that were measured: all but those in transactions.
+// rowStats are one command's counters. Times are of the calls that were measured: of pipelined ones a part.
 type rowStats struct {
 	calls, refused, failures atomic.Uint64
 	samples, nanos           atomic.Uint64

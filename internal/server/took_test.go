@@ -1,0 +1,40 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestInnerCommandsAreMeasured: those of transactions and scripts are in the slow log, in the histograms and in the times, as
+// if they had come alone.
+func TestInnerCommandsAreMeasured(t *testing.T) {
+	s := start(t, testOptions{})
+	c := s.client()
+	c.want("CONFIG SET slowlog-log-slower-than 0", "+OK")
+	c.want("SLOWLOG RESET", "+OK")
+	c.want("MULTI", "+OK")
+	c.want("SET k 5", "+QUEUED")
+	c.want("INCR k", "+QUEUED")
+	c.want("EVAL return(redis.call('getrange','k','0','-1')) 0", "+QUEUED")
+	c.want("EXEC", "*[+OK :6 6]")
+	c.want("EVAL return(redis.call('strlen','k')) 0", ":1")
+	c.want("CONFIG SET slowlog-log-slower-than -1", "+OK")
+	var got []string
+	for _, name := range []string{"[set k 5]", "[incr k]", "[getrange k 0 -1]", "[strlen k]"} {
+		if strings.Contains(strings.ToLower(c.do("SLOWLOG GET 100")), strings.ToLower(name)) {
+			got = append(got, name)
+		}
+	}
+	if len(got) != 4 { // EXEC itself is skipped, as in Redis
+		t.Errorf("the slow log has %v of %s", got, c.do("SLOWLOG GET 100"))
+	}
+	histograms := c.do("LATENCY HISTOGRAM")
+	for _, name := range []string{"set", "incr", "getrange", "strlen", "eval", "exec"} {
+		if !strings.Contains(histograms, name+" *[calls :") && !strings.Contains(histograms, name+" %[calls :") {
+			t.Errorf("no histogram of %s in %s", name, histograms)
+		}
+		if line := c.field("commandstats", "cmdstat_"+name); strings.Contains(line, "usec_per_call=0.00") || line == "" {
+			t.Errorf("%s: %q", name, line)
+		}
+	}
+}
