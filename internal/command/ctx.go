@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"strconv"
-	"time"
 
 	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/resp"
@@ -57,8 +56,8 @@ type Ctx struct {
 	// Permit, inside a transaction, is asked before each command; what it returns is the reply of one that must not run.
 	Permit func(*Command, [][]byte) string
 
-	// Took, inside a transaction, is told how long each command with a planner has taken.
-	Took func(*Command, [][]byte, time.Duration)
+	// Took, inside a transaction, is told how many nanoseconds each command with a planner has taken.
+	Took func(cmd *Command, args [][]byte, ns int64)
 
 	// Pending tells, inside a transaction, how many frames its earlier commands have planned for
 	// a shard: they count for FEED.TAIL. nil outside.

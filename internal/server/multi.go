@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"runtime/debug"
+	"time"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
@@ -175,7 +176,8 @@ func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 	start := len(s.w.Buf)
 	c.W, c.NoTouch, c.Rand, c.LFU = s.w, s.noTouch, s.srv.random(), s.srv.lfu.Load()
 	m.running = true
-	c.Before, c.Took = s.watcher(), s.took
+	c.Before = s.watcher()
+	c.Took = func(cmd *command.Command, args [][]byte, ns int64) { s.took(cmd, args, time.Duration(ns)) }
 	if s.srv.access.users.Restricted() {
 		c.Permit = s.queuedPermitted
 	}
