@@ -5,6 +5,7 @@ import "math"
 // ownKeys are the keys that kevy acts on.
 func ownKeys() []Key {
 	rows := append(networkKeys(), tlsKeys()...)
+	rows = append(rows, accessKeys()...)
 	rows = append(rows, clientKeys()...)
 	rows = append(rows, processKeys()...)
 	rows = append(rows, storageKeys()...)
@@ -98,26 +99,6 @@ func clientKeys() []Key {
 			field: func(c *Config) any { return &c.MaxClients },
 		},
 		{
-			Name: "protected-mode", Kind: Bool, Default: "yes", Live: true,
-			Help:  "refuse clients of other machines while the default user has no password",
-			field: func(c *Config) any { return &c.ProtectedMode },
-		},
-		{
-			Name: "requirepass", Kind: Text, Live: true, Secret: true,
-			Help:  "password of the default user; empty: none needed",
-			field: func(c *Config) any { return &c.RequirePass },
-		},
-		{
-			Name: "aclfile", Kind: Text,
-			Help:  "file of users that ACL LOAD and SAVE use; read at the start",
-			field: func(c *Config) any { return &c.ACLFile },
-		},
-		{
-			Name: "user", Local: "users", Kind: Users, Private: true,
-			Help:  "users of the ACL: name rule ...; an array in the file, a flag for each, lines in the environment",
-			field: func(c *Config) any { return &c.Users },
-		},
-		{
 			Name: "proto-max-bulk-len", Kind: Size, Default: "512mb", Min: 1 << 20, Live: true,
 			Help:  "largest single argument of a request",
 			field: func(c *Config) any { return &c.ProtoMaxBulkLen },
@@ -143,6 +124,32 @@ func clientKeys() []Key {
 			Enum:  []string{"no", "yes", "local"},
 			Help:  "who may use DEBUG; local: clients on this machine",
 			field: func(c *Config) any { return &c.DebugCommand },
+		},
+	}
+}
+
+// accessKeys say who may come in.
+func accessKeys() []Key {
+	return []Key{
+		{
+			Name: "protected-mode", Kind: Bool, Default: "yes", Live: true,
+			Help:  "refuse clients of other machines while the default user has no password",
+			field: func(c *Config) any { return &c.ProtectedMode },
+		},
+		{
+			Name: "requirepass", Kind: Text, Live: true, Secret: true,
+			Help:  "password of the default user; empty: none needed",
+			field: func(c *Config) any { return &c.RequirePass },
+		},
+		{
+			Name: "aclfile", Kind: Text,
+			Help:  "file of users that ACL LOAD and SAVE use; read at the start",
+			field: func(c *Config) any { return &c.ACLFile },
+		},
+		{
+			Name: "user", Local: "users", Kind: Users, Private: true,
+			Help:  "users of the ACL: name rule ...; an array in the file, a flag for each, lines in the environment",
+			field: func(c *Config) any { return &c.Users },
 		},
 	}
 }
