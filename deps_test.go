@@ -46,9 +46,10 @@ var depsRules = map[string][]string{
 		"internal/client", "internal/command", "internal/engine", "internal/feed", "internal/history", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
+	"internal/warm": {"", "internal/engine", "internal/history", "internal/vfs", "log", "log/effect", "state"},
 	"cmd/kevy": {
 		"", "internal/bench", "internal/client", "internal/config", "internal/engine", "internal/feed", "internal/history", "internal/server", "internal/vfs",
-		"log", "log/effect", "resp", "snapshot", "state",
+		"internal/warm", "log", "log/effect", "resp", "snapshot", "state",
 	},
 }
 

@@ -45,7 +45,7 @@ import (
 //     them. FLUSHALL is a Reset of everything.
 //
 // A key belongs to one shard for as long as the server has the same number of shards, but which one cannot be seen from the key: where there are several,
-// Reset needs the shard to be kept with each key. Shards are independent: there is no order between them, and a group over several shards
+// Reset needs the shard to be kept with each key: that of the last batch which had it. Shards are independent: there is no order between them, and a group over several shards
 // arrives in parts.
 //
 // Changes are effects, each a plain Redis command (SET, DEL, HSET, RPUSH, APPEND, PEXPIREAT...): what Do of another Store does with them
@@ -80,6 +80,10 @@ type Mirror struct {
 	Load func(ctx context.Context, shard int) (position string, err error)
 	// Save stores the position of a shard, after each Apply. nil if Apply stores Position itself, or nobody does.
 	Save func(ctx context.Context, shard int, position string) error
+
+	// Ready, if set, is called when a shard has been copied and has then reached the tail that its feed had at that time: once for each
+	// copy, also for one that was complete when Run began. It may be called for several shards at a time.
+	Ready func(shard int)
 
 	// Logger takes what operators should know: lost connections, copies that begin anew. nil discards it.
 	Logger *slog.Logger
@@ -146,17 +150,27 @@ func (m *Mirror) setStatus(shard int, f func(s *MirrorStatus)) {
 	f(&m.status[shard])
 }
 
+// validate checks the fields that say where the store is.
 func (m *Mirror) validate() error {
-	switch {
-	case m.Apply == nil:
-		return errors.New("kevy: Mirror.Apply is nil")
-	case m.Store == nil && m.Addr == "" || m.Store != nil && m.Addr != "":
+	if (m.Store == nil) == (m.Addr == "") {
 		return errors.New("kevy: a Mirror needs either Addr or Store")
 	}
-	if m.count == 0 {
-		m.count = mirrorCount
-	}
 	return nil
+}
+
+func (m *Mirror) logger() *slog.Logger {
+	if m.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return m.Logger
+}
+
+// ask is how many keys or frames to ask for at a time.
+func (m *Mirror) ask() int {
+	if m.count > 0 {
+		return m.count
+	}
+	return mirrorCount
 }
 
 // errShardsChanged: the server has another number of shards than before.
@@ -165,16 +179,17 @@ var errShardsChanged = errors.New("kevy: the number of shards has changed")
 // Run mirrors until ctx ends, Apply, Load or Save fail, or the store refuses for good (feed disabled, no permission, closed); it returns
 // why. It must not run twice at a time.
 func (m *Mirror) Run(ctx context.Context) error {
+	if m.Apply == nil {
+		return errors.New("kevy: Mirror.Apply is nil")
+	}
 	if err := m.validate(); err != nil {
 		return err
 	}
-	if m.Logger == nil {
-		m.Logger = slog.New(slog.DiscardHandler)
-	}
-	for {
+	for had := 0; ; {
 		n, err := m.countShards(ctx)
 		if err == nil {
-			err = m.runShards(ctx, n)
+			err = m.runShards(ctx, n, had)
+			had = max(had, n)
 		}
 		if own, ok := errors.AsType[*applyError](err); ok {
 			return own.err
@@ -182,7 +197,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 		if !errors.Is(err, errShardsChanged) {
 			return err
 		}
-		m.Logger.Warn("mirror: the store has another number of shards: the copy begins anew")
+		m.logger().Warn("mirror: the store has another number of shards: the copy begins anew")
 	}
 }
 
@@ -193,8 +208,24 @@ func (m *Mirror) countShards(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// runShards mirrors n shards until one of them ends.
-func (m *Mirror) runShards(ctx context.Context, n int) error {
+// Tails returns where the feeds of the store's shards end now: a batch with a Cursor from there on has all that was written before.
+// It asks once.
+func (m *Mirror) Tails(ctx context.Context) ([]log.Cursor, error) {
+	if err := m.validate(); err != nil {
+		return nil, err
+	}
+	w := m.worker(0, 0)
+	defer w.src.drop()
+	n, err := w.src.shards(ctx)
+	tails := make([]log.Cursor, n)
+	for i := 0; i < n && err == nil; i++ {
+		tails[i], err = w.src.tail(ctx, i)
+	}
+	return tails, err
+}
+
+// runShards mirrors n shards until one of them ends; had is how many there were before.
+func (m *Mirror) runShards(ctx context.Context, n, had int) error {
 	m.mu.Lock()
 	m.status = make([]MirrorStatus, n)
 	m.mu.Unlock()
@@ -202,7 +233,7 @@ func (m *Mirror) runShards(ctx context.Context, n int) error {
 	for i := range workers {
 		workers[i] = m.worker(i, n)
 	}
-	if err := m.load(ctx, workers); err != nil {
+	if err := m.load(ctx, workers, had); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -216,12 +247,12 @@ func (m *Mirror) runShards(ctx context.Context, n int) error {
 }
 
 // load sets the workers' positions, and drops what shards have left behind that are no more.
-func (m *Mirror) load(ctx context.Context, workers []*mirrorShard) error {
-	if m.Load == nil {
-		return nil
-	}
-	n, had := len(workers), 0
+func (m *Mirror) load(ctx context.Context, workers []*mirrorShard, had int) error {
+	n := len(workers)
 	for i, w := range workers {
+		if m.Load == nil {
+			break
+		}
 		text, err := m.Load(ctx, i)
 		if err != nil {
 			return err

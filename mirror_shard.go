@@ -1,6 +1,7 @@
 package kevy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
 )
 
 const (
@@ -32,7 +34,9 @@ type mirrorShard struct {
 	pos    position
 
 	pause   time.Duration
+	tail    log.Cursor // as last heard
 	tailDue time.Time
+	told    bool // Ready has been called for this copy
 }
 
 func (m *Mirror) worker(shard, shards int) *mirrorShard {
@@ -59,7 +63,7 @@ func (w *mirrorShard) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case errors.As(err, &resync), errors.Is(err, ErrCursorAhead):
-			w.m.Logger.Warn("mirror: the feed can't be resumed: the copy begins anew", "shard", w.shard, "cursor", w.pos.cursor, "error", err)
+			w.m.logger().Warn("mirror: the feed can't be resumed: the copy begins anew", "shard", w.shard, "cursor", w.pos.cursor, "error", err)
 			w.pos = position{}
 		default:
 			return err
@@ -80,7 +84,7 @@ func (w *mirrorShard) persist(ctx context.Context, f func() error) error {
 			return err
 		}
 		if w.pause == 0 {
-			w.m.Logger.Warn("mirror: the store is out of reach: trying again", "shard", w.shard, "error", err)
+			w.m.logger().Warn("mirror: the store is out of reach: trying again", "shard", w.shard, "error", err)
 		}
 		w.note(func(s *MirrorStatus) { s.Err = err })
 		w.pause = min(max(2*w.pause, mirrorMinPause), mirrorMaxPause)
@@ -132,7 +136,13 @@ func (w *mirrorShard) follow(ctx context.Context) error {
 			return err
 		}
 		w.note(func(s *MirrorStatus) { s.Tail = tail })
-		w.tailDue = time.Now().Add(tailEvery)
+		w.tail, w.tailDue = tail, time.Now().Add(tailEvery)
+	}
+	if !w.told && !before(w.pos.cursor, w.tail) {
+		w.told = true
+		if w.m.Ready != nil {
+			w.m.Ready(w.shard)
+		}
 	}
 	b, err := w.src.read(ctx, w.shard, w.pos.cursor, mirrorBlock)
 	if err != nil {
@@ -147,6 +157,7 @@ func (w *mirrorShard) copy(ctx context.Context) error {
 	if !w.pos.known() {
 		w.note(func(s *MirrorStatus) { s.Copies++ })
 	}
+	w.told, w.tailDue = false, time.Time{}
 	got, err := w.src.scan(ctx, w.shard, w.pos.edge)
 	if err != nil {
 		return err
@@ -157,22 +168,40 @@ func (w *mirrorShard) copy(ctx context.Context) error {
 		}
 	}
 	b := MirrorBatch{Reset: &KeyRange{From: w.pos.edge, To: got.Next}}
-	add := func(argv [][]byte) {
-		b.Changes = append(b.Changes, Change{Offset: got.Cursor.Offset, Group: got.Cursor.Offset, Argv: argv, Cause: "rebuild"})
-	}
-	if len(w.pos.edge) == 0 && w.shard == 0 && w.scope.functions {
-		add([][]byte{word("FUNCTION"), word("FLUSH")})
-	}
-	for _, argv := range got.Frames {
-		if argv, err = w.scope.cut(argv, func([]byte) bool { return true }); err != nil {
-			return fmt.Errorf("%w: shard %d at %s: %w", errMirror, w.shard, got.Cursor, err)
-		}
-		if argv != nil {
-			add(argv)
-		}
+	if b.Changes, err = w.rebuild(&got); err != nil {
+		return fmt.Errorf("%w: shard %d at %s: %w", errMirror, w.shard, got.Cursor, err)
 	}
 	next := position{cursor: got.Cursor, done: len(got.Next) == 0, edge: got.Next}
 	return w.apply(ctx, &b, next)
+}
+
+// rebuild makes changes of the frames of a scan. A key that is not made by a SET is deleted first: another shard of another server may have left
+// it, and then the reset did not remove it.
+func (w *mirrorShard) rebuild(got *Scan) (changes []Change, err error) {
+	add := func(argv ...[]byte) {
+		changes = append(changes, Change{Offset: got.Cursor.Offset, Group: got.Cursor.Offset, Argv: argv, Cause: "rebuild"})
+	}
+	if len(w.pos.edge) == 0 && w.shard == 0 && w.scope.functions {
+		add(word("FUNCTION"), word("FLUSH"))
+	}
+	var last []byte // key
+	some := false
+	for _, argv := range got.Frames {
+		if argv, err = w.scope.cut(argv, func([]byte) bool { return true }); err != nil {
+			return nil, err
+		}
+		if argv == nil {
+			continue
+		}
+		e, _ := effect.FromArgv(argv) // cut has done so
+		if key, ok := e.SingleKey(); ok && (!some || !bytes.Equal(key, last)) {
+			if last, some = key, true; e.Op != effect.Set {
+				add(word("DEL"), key)
+			}
+		}
+		add(argv...)
+	}
+	return changes, nil
 }
 
 // reach applies the changes up to a cursor. It reports false if the history goes on without it.
@@ -180,7 +209,7 @@ func (w *mirrorShard) reach(ctx context.Context, to log.Cursor) (bool, error) {
 	block := time.Duration(0)
 	for w.pos.cursor != to {
 		at := w.pos.cursor
-		if at.Generation > to.Generation || at.Generation == to.Generation && at.Offset > to.Offset {
+		if before(to, at) {
 			return false, nil
 		}
 		b, err := w.src.read(ctx, w.shard, at, block)
@@ -198,6 +227,11 @@ func (w *mirrorShard) reach(ctx context.Context, to log.Cursor) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// before reports whether a cursor of a shard is before another one: generations grow.
+func before(a, b log.Cursor) bool {
+	return a.Generation < b.Generation || a.Generation == b.Generation && a.Offset < b.Offset
 }
 
 // until returns the part of b before a cursor, which lies between two groups.

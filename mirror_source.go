@@ -42,14 +42,14 @@ func (s *storeSource) shards(context.Context) (int, error) { return s.s.FeedShar
 func (s *storeSource) tail(context.Context, int) (log.Cursor, error) { return s.s.ChangesTail() }
 
 func (s *storeSource) scan(_ context.Context, _ int, start []byte) (Scan, error) {
-	return s.s.ChangesScan(start, s.m.count, s.prefixes...)
+	return s.s.ChangesScan(start, s.m.ask(), s.prefixes...)
 }
 
 func (s *storeSource) read(ctx context.Context, _ int, at log.Cursor, block time.Duration) (Batch, error) {
 	if block == 0 {
 		block = -1
 	}
-	filter := feed.Filter{Count: s.m.count, Prefixes: s.prefixes}
+	filter := feed.Filter{Count: s.m.ask(), Prefixes: s.prefixes}
 	return s.s.wait(ctx, feed.Request{Cursor: at, Filter: filter, Block: block, Lineage: true, WithMeta: true})
 }
 
@@ -200,7 +200,7 @@ func (s *wireSource) withPrefixes(args ...[]byte) [][]byte {
 }
 
 func (s *wireSource) scan(ctx context.Context, shard int, start []byte) (got Scan, err error) {
-	args := s.withPrefixes(word("FEED.SCAN"), num(int64(shard)), start, word("COUNT"), num(int64(s.m.count)))
+	args := s.withPrefixes(word("FEED.SCAN"), num(int64(shard)), start, word("COUNT"), num(int64(s.m.ask())))
 	err = s.ask(ctx, 0, func(c *client.Conn) error { got, err = readScan(c); return err }, args...)
 	return got, err
 }
@@ -237,7 +237,7 @@ func readArgv(c *client.Conn) (argv [][]byte, err error) {
 func (s *wireSource) read(ctx context.Context, shard int, at log.Cursor, block time.Duration) (got Batch, err error) {
 	args := s.withPrefixes(word("FEED.READ"), num(int64(shard)),
 		strconv.AppendUint(nil, at.Generation, 10), strconv.AppendUint(nil, at.Offset, 10),
-		word("COUNT"), num(int64(s.m.count)), word("WITHMETA"), word("LINEAGE"))
+		word("COUNT"), num(int64(s.m.ask())), word("WITHMETA"), word("LINEAGE"))
 	if block > 0 {
 		args = append(args, word("BLOCK"), num(max(block.Milliseconds(), 1)))
 	}

@@ -14,6 +14,7 @@ import (
 )
 
 const restoreUsage = `Usage: kevy restore --from DIR --to DIR2 [point] [flags]
+       kevy restore --from redis://HOST:PORT --to DIR2 [--follow] [--prefix P]
 
 Makes the new data directory DIR2 with the state that DIR had at a point: the newest snapshot set
 from which the point can be reached, and the frames from there. DIR is only read; it may be in use, or a
@@ -27,6 +28,10 @@ Points (one of them):
   --at G:O           a cursor: that of the first frame not to apply (one for each shard, in shard order)
   --shard-cursors    the same as a list: G:O,G:O,...
   --before-damage    what needs no damaged or missing frame
+
+From a running server (redis://[[user]:password@]host:port, rediss:// with TLS; password by default from the environment variable
+KEVY_REQUIREPASS) it takes what there is now, while writes go on there; with --follow it keeps DIR2 in step until it is
+interrupted, and says how far behind it is.
 
 --time and --before never tear a group: over all shards it is in as a whole or not at all.
 Times are read in the local time zone (TZ) unless they name one:
@@ -49,11 +54,12 @@ type restoreOptions struct {
 	prefix       string
 	keepExpired  bool
 	dryRun       bool
+	follow       bool
 }
 
 func restoreFlags(o *restoreOptions) *pflag.FlagSet {
 	fs := newFlags("restore")
-	fs.StringVar(&o.from, "from", "", "data directory to restore from")
+	fs.StringVar(&o.from, "from", "", "data directory to restore from, or URL of a server")
 	fs.StringVar(&o.to, "to", "", "data directory to make; must not exist or be empty")
 	fs.BoolVar(&o.latest, "latest", false, "the newest state there is")
 	fs.StringVar(&o.time, "time", "", "point in time")
@@ -65,6 +71,7 @@ func restoreFlags(o *restoreOptions) *pflag.FlagSet {
 	fs.StringVar(&o.prefix, "prefix", "", "restore only keys that start with this")
 	fs.BoolVar(&o.keepExpired, "keep-expired", false, "keep keys (and fields) whose deadline has passed by now, without it")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only print the plan")
+	fs.BoolVar(&o.follow, "follow", false, "from a server: keep the copy in step until interrupted")
 	return fs
 }
 
@@ -146,10 +153,16 @@ func restore(args []string, stdout, stderr io.Writer) int {
 		case o.to == "" && !o.dryRun:
 			return errors.New("--to is missing: name the data directory to make")
 		}
+		if err := o.checkServer(); err != nil {
+			return err
+		}
 		point, err = o.point(time.Now())
 		return err
 	}); done {
 		return code
+	}
+	if isServer(o.from) {
+		return restoreServer(t, &o)
 	}
 	stop := t.watch()
 	res, err := history.Restore(history.RestoreOptions{

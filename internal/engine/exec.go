@@ -203,8 +203,15 @@ func (g *group) expireKey(key []byte) {
 	}
 }
 
-// fold copies an effect into the group, keeps the pre-images of its keys and folds it.
+// fold is tryFold for what a planner has planned: it folds, or the planner is wrong and the process ends.
 func (g *group) fold(p *command.Planned) {
+	if err := g.tryFold(p); err != nil {
+		crash(err)
+	}
+}
+
+// tryFold copies an effect into the group, keeps the pre-images of its keys and folds it.
+func (g *group) tryFold(p *command.Planned) (err error) {
 	sh := g.e.shards[p.Shard]
 	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired, Script: g.script, Cmd: p.Cmd, Event: p.Event}
 	if own.Effect.Op == effect.Function {
@@ -212,18 +219,18 @@ func (g *group) fold(p *command.Planned) {
 	}
 	own.Effect.EachKey(func(key []byte) { g.undo.keep(sh, key) })
 	sh.ks.SetAccessClock(uint32(g.now / 1000)) //nolint:gosec // a clock of 32 bits
-	fold := func() {
-		if err := sh.fold(&own.Effect); err != nil {
-			crash(err)
-		}
-	}
+	fold := func() { err = sh.fold(&own.Effect) }
 	if g.notes == nil {
 		fold()
 	} else {
 		g.notes.around(sh, &own, g.cause, fold)
 	}
+	if err != nil {
+		return err
+	}
 	sh.setMarks(p.Marks, &own.Effect)
 	g.planned = append(g.planned, own)
+	return nil
 }
 
 // commit appends the group's frames.
