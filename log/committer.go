@@ -231,6 +231,9 @@ type nextSegment struct {
 	seg   *segment
 	file  vfs.File
 	alloc int64
+	// second is the end of what a Bridge has written there already, 0: nothing. It must stay as it is until the same
+	// frames are appended.
+	second int64
 }
 
 // createNext makes the file of the next segment, durably, with at least as much reserved space as
@@ -286,7 +289,7 @@ func createSegment(fsys vfs.FS, dir string, h segmentHeader, alloc int64) (*next
 	}
 	seg := &segment{segmentHeader: h, fs: fsys, dir: dir}
 	seg.end.Store(headerBytes)
-	return &nextSegment{seg, f, alloc}, nil
+	return &nextSegment{seg: seg, file: f, alloc: alloc}, nil
 }
 
 // use makes next the newest segment; its frames start at genPos in the generation's bytes.
@@ -299,7 +302,7 @@ func (l *Log) use(next *nextSegment, genPos int64) error {
 	l.segMu.Lock()
 	l.segs = append(l.segs, next.seg)
 	l.segMu.Unlock()
-	w.seg, w.handle, w.file, w.alloc, w.zeroed, w.nextIdx = next.seg, handle, next.file, next.alloc, 0, headerBytes+seekGranule
+	w.seg, w.handle, w.file, w.alloc, w.zeroed, w.nextIdx = next.seg, handle, next.file, next.alloc, next.second, headerBytes+seekGranule
 	w.tail.pos = headerBytes
 	w.tail.crc = 0
 	l.admit()

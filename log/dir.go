@@ -144,7 +144,10 @@ func (d *Dir) writable() error {
 //
 // On ErrDiskFull nothing has changed. Any other error is sticky on all shards: on disk, the old
 // or the new generation may be the current one.
-func (d *Dir) NewGeneration(cause Cause) error {
+func (d *Dir) NewGeneration(cause Cause) error { return d.BridgeGeneration(cause, nil) }
+
+// BridgeGeneration is NewGeneration amid a group; see Bridge. With one, any error is sticky on all shards.
+func (d *Dir) BridgeGeneration(cause Cause, b *Bridge) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.writable(); err != nil {
@@ -156,7 +159,7 @@ func (d *Dir) NewGeneration(cause Cause) error {
 		l.smu.Lock()
 		l.wmu.Lock()
 	}
-	err := d.newGeneration(cause)
+	err := d.newGeneration(cause, b)
 	for _, l := range d.logs {
 		l.wmu.Unlock()
 		l.smu.Unlock()
@@ -164,29 +167,37 @@ func (d *Dir) NewGeneration(cause Cause) error {
 	return err
 }
 
-func (d *Dir) newGeneration(cause Cause) error {
+func (d *Dir) newGeneration(cause Cause, b *Bridge) error {
 	m := d.man.clone()
 	ids := make([]uint64, len(d.logs))
 	for i := range ids {
 		ids[i] = newGeneration(d.o.Now(), d.o.Rand(), m.Shards[i].current())
 	}
 	made := make([]*nextSegment, len(d.logs))
-	err := parallel(len(d.logs), func(i int) error {
+	if err := d.before(b); err != nil {
+		return d.undo(made, err)
+	}
+	err := parallel(len(d.logs), func(i int) (err error) {
 		l, s := d.logs[i], &m.Shards[i]
-		if err := l.settle(); err != nil {
-			return fmt.Errorf("shard %d: %w", i, err)
-		}
 		h := l.forked(ids[i], cause)
 		s.Lineage = append(s.Lineage, h.lineage())
-		var err error
 		made[i], err = l.createNext(h)
+		if err == nil && b != nil {
+			err = l.writeSecond(made[i], b.After)
+		}
 		return err
 	})
+	if err == nil && b != nil {
+		err = d.settleAll()
+	}
+	if err != nil && b != nil {
+		return d.failAll("new generation", err)
+	}
 	if err != nil {
 		return d.undo(made, err)
 	}
 	if state, err := d.publish(m); err != nil {
-		if state == untouched && isFull(err) {
+		if b == nil && state == untouched && isFull(err) {
 			return d.undo(made, err)
 		}
 		return d.failAll("new generation", err)

@@ -52,18 +52,9 @@ func (d *Dir) open() (*Recovery, error) {
 	if err := d.load(rec); err != nil {
 		return nil, err
 	}
-	shards, err := d.scanAll()
+	shards, err := d.recovered(rec)
 	if err != nil {
 		return nil, err
-	}
-	rec.Clean, err = checkEnds(d.man, shards)
-	if err != nil {
-		return nil, err
-	}
-	if !rec.Clean {
-		if err := cutGroups(shards); err != nil {
-			return nil, err
-		}
 	}
 	for _, s := range shards {
 		d.lastTxn = max(d.lastTxn, s.maxTxn)
@@ -85,6 +76,28 @@ func (d *Dir) open() (*Recovery, error) {
 		}
 	}
 	return rec, nil
+}
+
+// recovered scans all shards and decides where each of them ends (steps 2 to 4).
+func (d *Dir) recovered(rec *Recovery) (shards []*shardScan, err error) {
+	for {
+		if shards, err = d.scanAll(); err != nil {
+			return nil, err
+		}
+		if rec.Clean, err = checkEnds(d.man, shards); err != nil || rec.Clean {
+			return shards, err
+		}
+		if err := cutGroups(shards); err != nil {
+			return nil, err
+		}
+		m, err := rollForward(d.man, shards)
+		if err != nil || m == nil {
+			return shards, err
+		}
+		if _, err := d.publish(m); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // load reads the manifest, or creates the directory's files (step 1).
@@ -200,7 +213,7 @@ func (d *Dir) settleShards(shards []*shardScan, rec *Recovery) error {
 			if err := s.cut(&r); err != nil {
 				return err
 			}
-			if err := d.fork(s); err != nil {
+			if err := d.fork(s, &r); err != nil {
 				return err
 			}
 		}
@@ -212,9 +225,9 @@ func (d *Dir) settleShards(shards []*shardScan, rec *Recovery) error {
 }
 
 // fork makes the first segment of the generation after a crash.
-func (d *Dir) fork(s *shardScan) error {
+func (d *Dir) fork(s *shardScan, r *ShardRecovery) error {
 	if s.stray != "" {
-		if err := removeIfThere(s.fs, s.stray); err != nil {
+		if err := s.removeStray(r); err != nil {
 			return err
 		}
 	}

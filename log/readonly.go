@@ -59,17 +59,11 @@ func (d *Dir) openReadOnly(tolerant bool) (*Recovery, error) {
 		return nil, &fs.PathError{Op: "open", Path: d.o.Dir + "/" + manifestName, Err: fs.ErrNotExist}
 	}
 	d.man, d.hashSeed, d.lastTxn = m, m.HashSeed, m.LastTxn
-	shards, err := d.scanShards(tolerant)
+	shards, err := d.scanReadOnly(tolerant)
 	if err != nil {
 		return nil, err
 	}
 	rec := &Recovery{Clean: m.Clean}
-	if tolerant {
-		noteEnds(m, shards)
-	}
-	if err := cutGroups(shards); err != nil {
-		return nil, err
-	}
 	for _, s := range shards {
 		c := Cursor{s.generation(), s.end.off}
 		r := ShardRecovery{Generation: c.Generation, Found: c, Tail: c, CutBytes: s.size - s.end.pos, Damage: s.damage, Lost: s.lost}
@@ -83,6 +77,30 @@ func (d *Dir) openReadOnly(tolerant bool) (*Recovery, error) {
 		d.logs = append(d.logs, l)
 	}
 	return rec, nil
+}
+
+// scanReadOnly scans all shards and decides where each of them ends, as recovery would.
+func (d *Dir) scanReadOnly(tolerant bool) (shards []*shardScan, err error) {
+	for {
+		if shards, err = d.scanShards(tolerant); err != nil {
+			return nil, err
+		}
+		if tolerant {
+			noteEnds(d.man, shards)
+		}
+		if err := cutGroups(shards); err != nil {
+			return nil, err
+		}
+		m, err := rollForward(d.man, shards)
+		if err != nil && tolerant {
+			shards[0].damage = append(shards[0].damage, err)
+			return shards, nil
+		}
+		if err != nil || m == nil {
+			return shards, err
+		}
+		d.man = m
+	}
 }
 
 // noteEnds notes for each shard why checkEnds would refuse it.

@@ -40,18 +40,21 @@ type shardScan struct {
 	shard  int
 	dir    string
 	man    *shardManifest
-	sealed []uint64   // of which segments there is a sealed file, ascending
-	stray  string     // a newest segment without frames that is not part of the log: to be removed
-	segs   []*segment // the log's, ascending
-	mark   mark
-	size   int64     // of the newest segment's file
-	end    tailState // of the log
-	read   uint64    // offset up to which whole valid frames were found
-	reason error     // why the log ends before the file does, nil: it does not
-	maxTxn uint64    // highest transaction id found, also in what is to be cut
-	needs  needs     // of the groups found
-	win    *window   // when not nil: takes in the newest segment's frames
-	index  seekIndex // of the newest segment
+	sealed []uint64 // of which segments there is a sealed file, ascending
+	stray  string   // a newest segment that is not part of the log
+	ahead  *segment // the same, when its header is good; see Bridge
+	// aheadSize is the length of ahead's file.
+	aheadSize int64
+	segs      []*segment // the log's, ascending
+	mark      mark
+	size      int64     // of the newest segment's file
+	end       tailState // of the log
+	read      uint64    // offset up to which whole valid frames were found
+	reason    error     // why the log ends before the file does, nil: it does not
+	maxTxn    uint64    // highest transaction id found, also in what is to be cut
+	needs     needs     // of the groups found
+	win       *window   // when not nil: takes in the newest segment's frames
+	index     seekIndex // of the newest segment
 
 	tolerant bool    // damage is noted, not returned
 	damage   []error // noted
@@ -153,8 +156,8 @@ func (s *shardScan) take(n uint64, newest bool) error {
 		}
 		return s.broken(err)
 	}
-	if newest && size <= headerBytes && seg.generation > s.generation() {
-		s.stray = name // made just before a crash, which came before the manifest
+	if newest && seg.generation > s.generation() && (size <= headerBytes || seg.begins() && seg.cause == CauseFlush) {
+		s.stray, s.ahead, s.aheadSize = name, seg, size // made just before a crash, which came before the manifest
 		return nil
 	}
 	if len(s.segs) > 0 {

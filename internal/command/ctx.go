@@ -62,6 +62,9 @@ type Ctx struct {
 	// Pending tells, inside a transaction, how many frames its earlier commands have planned for
 	// a shard: they count for FEED.TAIL. nil outside.
 	Pending func(shard int) uint64
+	// Flushed says that an earlier command of the transaction was a FLUSHALL: what follows it is in a generation that
+	// begins with the transaction's end.
+	Flushed bool
 
 	// Nested, inside a group, runs row Cmd with Args as a part of the group and appends the reply to W;
 	// local runs rows without a planner. The effects are a script's unless local is nil. nil outside.

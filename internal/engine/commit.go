@@ -83,13 +83,7 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 		if p.Shard != command.AllShards {
 			to = 1 << p.Shard
 		}
-		why := cause
-		switch {
-		case p.Expired:
-			why = log.ByExpiry
-		case p.Script:
-			why = log.ByScript
-		}
+		why := causeOf(p, cause)
 		for m := to; m != 0; m &= m - 1 {
 			sh := e.shards[lowest(m)]
 			if n == nil {
@@ -118,6 +112,17 @@ func (sh *shard) setMarks(marks []command.Mark, ef *effect.Effect) {
 	}
 }
 
+// causeOf returns the cause of an effect in a group of the given cause.
+func causeOf(p *command.Planned, cause log.FrameCause) log.FrameCause {
+	switch {
+	case p.Expired:
+		return log.ByExpiry
+	case p.Script:
+		return log.ByScript
+	}
+	return cause
+}
+
 // apply appends one frame to the open group and folds it. An effect that does not fold is a bug in
 // its planner: the process ends before the group can reach the file.
 func (sh *shard) apply(ef *effect.Effect, cause log.FrameCause, fold bool) {
@@ -134,13 +139,8 @@ func (sh *shard) apply(ef *effect.Effect, cause log.FrameCause, fold bool) {
 // commitFlush logs FLUSHALL, with what the same command planned before it, as the last group of
 // every shard's generation, and begins a new one. REQUIRES: all shard locks are held.
 func (e *Engine) commitFlush(planned []command.Planned, now int64, cause log.FrameCause, t *Ticket) error {
-	_, size := e.extent(planned)
-	if err := e.admit(e.all(), size); err != nil {
-		return err
-	}
 	n := e.newNotes(t)
-	e.append(planned, e.all(), now, cause, true, n)
-	if err := e.newGeneration(log.CauseFlush); err != nil {
+	if err := e.appendFlush(planned, nil, now, cause, true, n); err != nil {
 		return err
 	}
 	n.deliver(e.all())
@@ -148,13 +148,56 @@ func (e *Engine) commitFlush(planned []command.Planned, now int64, cause log.Fra
 	return nil
 }
 
+// appendFlush appends head, which ends with a FLUSHALL, as the last group of every shard's generation, begins a new
+// generation and appends rest to it. After a crash all of it is there or none. fold and n are those of append; rest is folded
+// already. REQUIRES: all shard locks are held.
+func (e *Engine) appendFlush(head, rest []command.Planned, now int64, cause log.FrameCause, fold bool, n *notes) error {
+	_, size := e.extent(head)
+	mask, more := e.extent(rest)
+	if err := e.admit(e.all(), size+more); err != nil {
+		return err
+	}
+	if len(rest) == 0 {
+		e.append(head, e.all(), now, cause, fold, n)
+		return e.newGeneration(log.CauseFlush, nil)
+	}
+	err := e.newGeneration(log.CauseFlush, &log.Bridge{
+		Before: func() { e.append(head, e.all(), now, cause, fold, n) },
+		After: func(shard int, enc *log.Encoder) {
+			if mask&(1<<shard) != 0 {
+				e.encode(enc, rest, shard, mask, now, cause)
+			}
+		},
+	})
+	if err == nil {
+		e.append(rest, mask, now, cause, false, nil)
+	}
+	return err
+}
+
+// encode makes the frames that append would add to a shard's log, when it is called next for these effects.
+func (e *Engine) encode(enc *log.Encoder, planned []command.Planned, shard int, mask uint64, now int64, cause log.FrameCause) {
+	var id uint64
+	if mask&(mask-1) != 0 {
+		id = e.txns.last.Load() + 1
+	}
+	enc.Begin(now, cause, id, mask)
+	for i := range planned {
+		if p := &planned[i]; p.Shard == shard {
+			enc.SetCause(causeOf(p, cause))
+			enc.Append(&p.Effect)
+		}
+	}
+	enc.End()
+}
+
 // newGeneration begins a generation on every shard. REQUIRES: all shard locks are held.
-func (e *Engine) newGeneration(cause log.Cause) error {
+func (e *Engine) newGeneration(cause log.Cause, b *log.Bridge) error {
 	grown := make([]int64, len(e.shards))
 	for i, sh := range e.shards {
 		grown[i] = sh.grown()
 	}
-	if err := e.dir.NewGeneration(cause); err != nil {
+	if err := e.dir.BridgeGeneration(cause, b); err != nil {
 		e.markBroken(err)
 		return err
 	}

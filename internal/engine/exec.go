@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -19,9 +20,6 @@ type Queued struct {
 // together or not at all. It appends the whole EXEC reply to c.W: an array, a null array (and
 // returns false) if w is dirty, or an error if the log refused. local runs the rows without a
 // planner and appends their replies.
-//
-// A FLUSHALL in the queue ends a generation, so the group is cut there: what comes before and the
-// FLUSHALL is one group, the rest another.
 func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local func(*command.Ctx)) bool {
 	mask := e.execMask(c, queue)
 	locked := mask
@@ -93,7 +91,7 @@ func (e *Engine) inGroup(c *command.Ctx, t *Ticket, fn func(g *group) error) err
 	done := false
 	c.Pending, c.Nested = g.pending, g.nested
 	defer func() {
-		c.Pending, c.Nested = nil, nil
+		c.Pending, c.Nested, c.Flushed = nil, nil, false
 		if !done {
 			g.rollback()
 		}
@@ -128,13 +126,19 @@ type group struct {
 	notes   *notes // for listeners, nil if there are none
 	before  func(*command.Command, [][]byte, bool)
 	planned []command.Planned // own copies of the arguments
+	head    []command.Planned // what comes before and the FLUSHALL, when there was one: planned is what follows it
 	undo    undo
 }
 
-// pending counts the frames planned for a shard so far.
+// pending counts the frames planned for a shard so far, up to a FLUSHALL: what follows that is in a generation that has
+// not begun.
 func (g *group) pending(shard int) (n uint64) {
-	for i := range g.planned {
-		if g.planned[i].Shard == shard {
+	planned := g.planned
+	if g.head != nil {
+		planned = g.head
+	}
+	for i := range planned {
+		if planned[i].Shard == shard || planned[i].Shard == command.AllShards {
 			n++
 		}
 	}
@@ -166,6 +170,7 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 		return nil
 	}
 	if planned[len(planned)-1].Effect.Op == effect.FlushAll {
+		c.Flushed = true
 		return g.flushAll(planned)
 	}
 	if err := g.e.brokenErr(); err != nil {
@@ -211,21 +216,14 @@ func (g *group) fold(p *command.Planned) {
 }
 
 // tryFold copies an effect into the group, keeps the pre-images of its keys and folds it.
-func (g *group) tryFold(p *command.Planned) (err error) {
+func (g *group) tryFold(p *command.Planned) error {
 	sh := g.e.shards[p.Shard]
 	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired, Script: g.script, Cmd: p.Cmd, Event: p.Event}
 	if own.Effect.Op == effect.Function {
 		g.keepLibraries(sh)
 	}
 	own.Effect.EachKey(func(key []byte) { g.undo.keep(sh, key) })
-	sh.ks.SetAccessClock(uint32(g.now / 1000)) //nolint:gosec // a clock of 32 bits
-	fold := func() { err = sh.fold(&own.Effect) }
-	if g.notes == nil {
-		fold()
-	} else {
-		g.notes.around(sh, &own, g.cause, fold)
-	}
-	if err != nil {
+	if err := g.foldOn(sh, &own); err != nil {
 		return err
 	}
 	sh.setMarks(p.Marks, &own.Effect)
@@ -233,8 +231,23 @@ func (g *group) tryFold(p *command.Planned) (err error) {
 	return nil
 }
 
+// foldOn folds an effect of the group on a shard.
+func (g *group) foldOn(sh *shard, p *command.Planned) (err error) {
+	sh.ks.SetAccessClock(uint32(g.now / 1000)) //nolint:gosec // a clock of 32 bits
+	fold := func() { err = sh.fold(&p.Effect) }
+	if g.notes == nil {
+		fold()
+	} else {
+		g.notes.around(sh, p, g.cause, fold)
+	}
+	return err
+}
+
 // commit appends the group's frames.
 func (g *group) commit() error {
+	if g.head != nil {
+		return g.commitFlushed()
+	}
 	if len(g.planned) == 0 {
 		return nil
 	}
@@ -251,18 +264,49 @@ func (g *group) commit() error {
 	return nil
 }
 
-// flushAll ends the group with a FLUSHALL; what follows is a new group.
+// flushAll folds a FLUSHALL. What the group has planned up to it is in its generation, what follows in the next.
 func (g *group) flushAll(planned []command.Planned) error {
-	if err := g.commit(); err != nil {
+	if err := g.e.brokenErr(); err != nil {
 		return err
 	}
-	return g.e.commitFlush(planned, g.now, g.cause, g.ticket)
+	g.undo.keepAll(g.e)
+	for i := range planned[:len(planned)-1] {
+		g.fold(&planned[i])
+	}
+	flush := planned[len(planned)-1]
+	flush.Effect, flush.Script = copyEffect(&flush.Effect), g.script
+	for _, sh := range g.e.shards {
+		if err := g.foldOn(sh, &flush); err != nil {
+			crash(err)
+		}
+	}
+	if n := len(g.head); n > 0 {
+		// Nothing of what lies between two of them is left but libraries.
+		g.planned = slices.DeleteFunc(g.planned, func(p command.Planned) bool { return p.Effect.Op != effect.Function })
+		g.planned = append(g.head[:n-1], g.planned...)
+	}
+	g.head, g.planned = append(g.planned, flush), nil
+	g.notes.commandEnds()
+	return nil
+}
+
+// commitFlushed appends the frames of a group with a FLUSHALL in it.
+func (g *group) commitFlushed() error {
+	e := g.e
+	if err := e.appendFlush(g.head, g.planned, g.now, g.cause, false, nil); err != nil {
+		return err
+	}
+	g.notes.deliver(e.all())
+	e.noteWrite(e.all(), g.ticket)
+	g.head, g.planned = nil, g.planned[:0]
+	g.undo.forget()
+	return nil
 }
 
 // rollback restores the keys as they were before the group.
 func (g *group) rollback() {
 	g.undo.restore(g.e)
-	g.planned = nil
+	g.head, g.planned = nil, nil
 	g.notes.abandon()
 }
 

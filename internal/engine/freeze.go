@@ -24,6 +24,9 @@ func (f *Frozen) Cursor() log.Cursor { return f.cursor }
 // never will be.
 func (f *Frozen) Close() error { return f.release() }
 
+// errFlushed is FEED.SCAN's error: there is no cursor yet at which the keys are as they are.
+var errFlushed = errors.New("ERR FEED.SCAN after FLUSHALL in the same transaction or script: the new generation has not begun")
+
 // Freeze freezes a shard, in constant time under its lock. Inside a transaction or a script, c being its context, the
 // locks are held already and what the group has planned so far counts, as it does for FEED.TAIL.
 func (e *Engine) Freeze(c *command.Ctx, shard int) (*Frozen, error) {
@@ -31,6 +34,9 @@ func (e *Engine) Freeze(c *command.Ctx, shard int) (*Frozen, error) {
 		return nil, errors.New(Misconf(err)) // the state may be ahead of the log, until it is repaired
 	}
 	sh := e.shards[shard]
+	if c != nil && c.Flushed {
+		return nil, errFlushed
+	}
 	if c != nil && c.Pending != nil {
 		f := &Frozen{View: sh.ks.View(), cursor: sh.log.Tail()}
 		f.cursor.Offset += c.Pending(shard)

@@ -16,6 +16,9 @@ type undo struct {
 	kept    map[string]struct{}
 	large   []largeKey
 	views   map[int]*state.View // by shard
+
+	flushed []*state.View // by shard, as they were before the group's first FLUSHALL; nil: there was none
+	before  int           // of effects: those kept before it
 }
 
 // largeKey is a key whose value is in its shard's view.
@@ -26,6 +29,9 @@ type largeKey struct {
 
 // keep saves what makes key as it is now, unless the group has done so before. REQUIRES: the shard's lock is held.
 func (u *undo) keep(sh *shard, key []byte) {
+	if u.flushed != nil {
+		return // all keys are in flushed
+	}
 	id := string(append(binary.AppendUvarint(nil, uint64(sh.id)), key...))
 	if _, done := u.kept[id]; done {
 		return
@@ -59,6 +65,17 @@ func (u *undo) keep(sh *shard, key []byte) {
 	})
 }
 
+// keepAll saves all shards before a FLUSHALL. REQUIRES: the locks of all shards are held.
+func (u *undo) keepAll(e *Engine) {
+	if u.flushed != nil {
+		return
+	}
+	for _, sh := range e.shards {
+		u.flushed = append(u.flushed, sh.ks.View())
+	}
+	u.before = len(u.effects)
+}
+
 func reverse(p []command.Planned) {
 	for i, j := 0, len(p)-1; i < j; i, j = i+1, j-1 {
 		p[i], p[j] = p[j], p[i]
@@ -72,9 +89,18 @@ func (u *undo) restore(e *Engine) {
 			crash(err)
 		}
 	}
-	for i := len(u.effects) - 1; i >= 0; i-- {
-		fold(u.effects[i].Shard, &u.effects[i].Effect)
+	back := func(from int) {
+		for ; len(u.effects) > from; u.effects = u.effects[:len(u.effects)-1] {
+			last := &u.effects[len(u.effects)-1]
+			fold(last.Shard, &last.Effect)
+		}
 	}
+	back(u.before) // of libraries, when there was a FLUSHALL
+	for i, v := range u.flushed {
+		fold(i, &effect.Effect{Op: effect.FlushAll})
+		v.Rebuild(func(ef *effect.Effect, _ bool) bool { fold(i, ef); return true })
+	}
+	back(0)
 	for _, k := range u.large {
 		fold(k.shard, &effect.Effect{Op: effect.Del, Args: [][]byte{k.key}})
 		u.views[k.shard].RebuildKey(k.key, func(ef *effect.Effect) { fold(k.shard, ef) })
@@ -85,6 +111,9 @@ func (u *undo) restore(e *Engine) {
 // forget drops what was kept. REQUIRES: the locks of the shards are held.
 func (u *undo) forget() {
 	for _, v := range u.views {
+		v.Close()
+	}
+	for _, v := range u.flushed {
 		v.Close()
 	}
 	*u = undo{effects: u.effects[:0]}
