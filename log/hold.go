@@ -29,7 +29,7 @@ func (d *Dir) Hold(cursors []Cursor) {
 	d.hold = append([]Cursor(nil), cursors...)
 }
 
-// BytesFrom returns at least how many bytes of frames lie between a cursor and the tail, over all generations. It
+// BytesFrom returns at least how many bytes on disk the frames between a cursor and the tail take, over all generations. It
 // counts whole segments behind the cursor's. ok is false when the log does not go on from there to the tail.
 func (l *Log) BytesFrom(c Cursor) (bytes int64, ok bool) {
 	l.segMu.RLock()
@@ -43,7 +43,7 @@ func (l *Log) BytesFrom(c Cursor) (bytes int64, ok bool) {
 	}
 	for _, s := range l.segs {
 		if s.number > from.number {
-			bytes += s.end.Load() - headerBytes
+			bytes += s.diskBytes() - headerBytes
 		}
 	}
 	return bytes, true
