@@ -228,6 +228,51 @@ func TestFloorsAndPins(t *testing.T) {
 	}
 }
 
+// A feed reader keeps nothing from being dropped. When what it has to read next is gone, it has to resync: that is no
+// damage, in raw segments and in sealed ones.
+func TestDroppedUnderFeed(t *testing.T) {
+	for _, seal := range []bool{false, true} {
+		o := sealOptions(vfs.NewMem(), tinySeals)
+		d, l := mixedLog(t, o, 11, 60)
+		g := l.Lineage()[1].Generation
+		for range 3 {
+			put(t, l, 5)
+			if err := l.roll(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := l.NewReader(Cursor{g, 0}, ReaderOptions{Feed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if seal {
+			mustSeal(t, d)
+		}
+		d.mu.Lock()
+		l.mu.Lock()
+		l.win.size = 1
+		l.mu.Unlock()
+		d.mu.Unlock()
+		if err := errors.Join(l.Sync(), d.SetSnapshot("s", []Cursor{l.Tail()})); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := d.DropUnneeded(); n < 3 || err != nil {
+			t.Fatalf("dropped %d, %v", n, err)
+		}
+		for err == nil {
+			_, err = r.Next()
+		}
+		var resync *ResyncError
+		if !errors.As(err, &resync) || resync.Generation != g || resync.Tail != l.Appended() || l.Stats().Damaged > 0 {
+			t.Errorf("sealed %v: %v, %+v", seal, err, l.Stats())
+		}
+	}
+}
+
 // Disk use is bounded while a store is written to for ever: KeepBytes, the window and two segments.
 func TestKeepBytesBounds(t *testing.T) {
 	now := int64(1000)

@@ -3,6 +3,7 @@ package log
 import (
 	"errors"
 	"io"
+	"slices"
 )
 
 // Limit says how far a reader goes.
@@ -336,6 +337,9 @@ func (r *Reader) checkLink(next *segment) error {
 	case r.s.lastCRC != 0 && next.prevCRC != r.s.lastCRC:
 	default:
 		return nil
+	}
+	if !slices.Contains(r.l.segments(), r.seg) {
+		return r.gone() // it was dropped, and more behind it
 	}
 	return next.noteDamage(&CorruptError{File: next.path(), Position: 0, Cursor: r.s.Cursor(), Err: corruptf(
 		"segment %d of %v after segment %d with %d bytes does not continue segment %d, which ends at byte %d",

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,7 +50,8 @@ func whole(t *testing.T, o Options, frames []seen) {
 		t.Fatal(err)
 	}
 	for _, n := range names {
-		if strings.HasSuffix(n, tempSuffix) {
+		raw := strings.TrimSuffix(n, sealedSuffix) + segmentSuffix
+		if strings.HasSuffix(n, tempSuffix) || (strings.HasSuffix(n, sealedSuffix) && slices.Contains(names, raw)) {
 			t.Errorf("%s was left", n)
 		}
 	}
