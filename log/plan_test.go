@@ -228,6 +228,38 @@ func TestFloorsAndPins(t *testing.T) {
 	}
 }
 
+// A reader that begins while segments are being dropped, after it was decided which, keeps its own all the same.
+func TestReaderBeginsAmidDrop(t *testing.T) {
+	mem := vfs.NewMem()
+	o, frames := sealable(t, mem)
+	faulty := faultfs.New(mem)
+	o.FS, o.Window = faulty, 1
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	if err := errors.Join(l.Sync(), d.SetSnapshot("s", []Cursor{l.Tail()})); err != nil {
+		t.Fatal(err)
+	}
+	var r *Reader
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind == faultfs.OpRename && r == nil {
+			r, _ = l.NewReader(frames[0].cursor, ReaderOptions{Follow: true})
+		}
+		return nil
+	})
+	if n, err := d.DropUnneeded(); n != 0 || err != nil || r == nil {
+		t.Fatalf("dropped %d under the reader %v: %v", n, r, err)
+	}
+	for i := range frames {
+		if f, err := r.Next(); err != nil || sight(f) != frames[i] {
+			t.Fatalf("frame %d: %v", i, err)
+		}
+	}
+	r.Close()
+	if n, err := d.DropUnneeded(); n == 0 || err != nil || l.Segments() != 1 {
+		t.Fatalf("dropped %d afterwards, %d are left: %v", n, l.Segments(), err)
+	}
+}
+
 // A feed reader keeps nothing from being dropped. When what it has to read next is gone, it has to resync: that is no
 // damage, in raw segments and in sealed ones.
 func TestDroppedUnderFeed(t *testing.T) {

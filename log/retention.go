@@ -86,11 +86,10 @@ func (d *Dir) DropUnneeded() (segments int, err error) {
 			d.o.Logger.Debug("dropping segments", "shard", i, "drop", p.drop, "keep", p.keep, "because", p.why)
 		}
 	}
-	if !changed {
-		return 0, nil
-	}
-	if _, err := d.publish(m); err != nil {
-		return 0, err
+	if changed {
+		if _, err := d.publish(m); err != nil {
+			return 0, err
+		}
 	}
 	for i, l := range d.logs {
 		n, dropErr := l.drop(m.Shards[i].FirstLive, m.Shards[i].Lineage)
@@ -153,12 +152,15 @@ func (l *Log) trimLineage(keep uint64, lin []Lineage) []Lineage {
 	return lin
 }
 
-// drop removes the segments below number keep.
+// drop removes the segments below number keep, but for those that a reader has begun with meanwhile: they go the next time.
 func (l *Log) drop(keep uint64, lineage []Lineage) (n int, err error) {
 	lin := append([]Lineage(nil), lineage...)
 	l.fileMu.Lock()
 	defer l.fileMu.Unlock()
 	l.segMu.Lock()
+	for _, n := range l.pins {
+		keep = min(keep, n)
+	}
 	var gone []*segment
 	for len(l.segs) > 1 && l.segs[0].number < keep {
 		gone = append(gone, l.segs[0])
