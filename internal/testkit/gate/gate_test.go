@@ -67,6 +67,7 @@ func run(t *testing.T, shards int, script []string) {
 	clock := &Clock{MS: start}
 	s := Open(t, fs, shards, clock)
 	points := []point{s.point()}
+	scan := newScanner(t, s)
 	for i, line := range script {
 		if i == len(script)-1 {
 			if err := s.E.Save(); err != nil {
@@ -75,6 +76,7 @@ func run(t *testing.T, shards int, script []string) {
 		}
 		s.step(line)
 		points = append(points, s.point())
+		scan.step()
 	}
 	live := points[len(points)-1]
 
@@ -87,6 +89,7 @@ func run(t *testing.T, shards int, script []string) {
 	}
 	killed.Close()
 
+	scan.finish(live)
 	feedFolded(t, s, points)
 	setPlusFrames(t, s, live)
 	s.Close()
