@@ -33,7 +33,6 @@ type Dir struct {
 
 	mu     sync.Mutex // guards the manifest, in memory and on disk; taken before any lock of a Log
 	man    *manifest
-	hold   []Cursor // see Hold
 	closed bool
 }
 

@@ -10,7 +10,6 @@ type retention struct {
 	segments []segmentFacts // ascending; the last one is being written
 	snapshot *Cursor        // of the newest set, nil: there is none
 	rebuilt  bool           // the state needs no log: only the window counts, as in memory
-	hold     *Cursor        // of older snapshot sets and the window they lead into, nil: none
 	floors   map[string]Cursor
 	pins     []uint64 // segments that running readers are in
 	current  uint64   // generation
@@ -50,9 +49,6 @@ func (r *retention) plan() retentionPlan {
 		need(r.holding(*r.snapshot), "snapshot")
 	case !r.rebuilt:
 		need(r.segments[0].number, "no snapshot")
-	}
-	if r.hold != nil {
-		need(r.holding(*r.hold), "older snapshots")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.floors)) {
 		need(r.holding(r.floors[name]), "floor "+name)

@@ -64,7 +64,7 @@ func (d *Dir) Floors() map[string][]Cursor {
 }
 
 // DropUnneeded removes the segments that nobody needs any more: those wholly older than the
-// newest snapshot's cursor, Hold and all floors, the feed window, what KeepBytes and KeepTime ask for and what open readers still
+// newest snapshot's cursor and all floors, the feed window, what KeepBytes and KeepTime ask for and what open readers still
 // have to read. The newest segment always stays, and so does everything when there is no snapshot, unless the
 // directory is ephemeral: then only the window counts. It may be called again at any time.
 //
@@ -108,9 +108,6 @@ func (d *Dir) dropAfterRoll() {
 // retention gathers the facts of a shard. REQUIRES: d.mu.
 func (d *Dir) retention(l *Log) *retention {
 	r := &retention{rebuilt: d.o.Ephemeral, bytes: d.keepBytes.Load(), floors: make(map[string]Cursor)}
-	if l.shard < len(d.hold) {
-		r.hold = &d.hold[l.shard]
-	}
 	if age := d.keepTime.Load(); age > 0 {
 		r.since = max(1, d.o.Now()-time.Duration(age).Milliseconds())
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -172,7 +173,9 @@ func (t *tool) createSet(o *snapshotOptions) int {
 	if _, err := log.SnapshotOnRecord(vfs.OS(), o.dir); err != nil {
 		return t.fail(err) // Open would make a new directory
 	}
-	e, _, err := engine.Open(engine.Options{Log: log.Options{Dir: o.dir}, Snapshots: &engine.SnapshotPolicy{Keep: 1 << 30}})
+	// What may go is the business of who serves the directory, with its configuration.
+	everything := engine.SnapshotPolicy{Keep: math.MaxInt32, LogKeepTime: math.MaxInt64}
+	e, _, err := engine.Open(engine.Options{Log: log.Options{Dir: o.dir}, Snapshots: &everything})
 	if err != nil {
 		return t.fail(explainUse(err))
 	}

@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"time"
+
+	"github.com/kevydb/kevy/log"
 )
 
 // SnapshotPolicy says when snapshots are taken without being asked for, and which stay. The zero value
@@ -54,18 +56,30 @@ func (e *Engine) SetSnapshotPolicy(p SnapshotPolicy) {
 	c.poke()
 }
 
-// hold tells the log from where on it is needed for the policy's window.
+// hold tells the log how much of it the policy keeps.
 func (c *checkpointer) hold() {
 	p := c.with(nil)
-	c.e.dir.SetKeep(p.LogKeepBytes, p.LogKeepTime)
-	if c.e.opt.Log.Ephemeral || p.LogKeepTime == 0 && p.LogKeepBytes == 0 {
+	if c.e.opt.Log.Ephemeral {
 		return
 	}
-	_, hold, unreadable, err := PlanPrune(c.e.fs, c.e.dir, p, c.e.now())
-	if err = errors.Join(unreadable, err); err != nil {
-		c.e.logger.Error("snapshot sets can't be read", "error", err)
+	_, from, unreadable, err := PlanPrune(c.e.fs, c.e.dir, p, c.e.now())
+	if err = errors.Join(unreadable, err); err == nil {
+		err = c.holdFrom(p, from)
 	}
-	c.e.dir.Hold(hold)
+	if err != nil {
+		c.e.logger.Error("what snapshot sets need of the log stays as it was", "error", err)
+	}
+}
+
+// windowFloor is the name under which the log is kept from the set on with which its window begins.
+const windowFloor = "snapshots"
+
+func (c *checkpointer) holdFrom(p SnapshotPolicy, from []log.Cursor) error {
+	c.e.dir.SetKeep(p.LogKeepBytes, p.LogKeepTime)
+	if from == nil {
+		return c.e.dir.ClearFloor(windowFloor)
+	}
+	return c.e.dir.SetFloor(windowFloor, from)
 }
 
 // ScheduleSave takes a snapshot as soon as none is being written. It returns at once, and may be called

@@ -93,6 +93,9 @@ func Open(o Options) (*Engine, *Report, error) {
 		return nil, nil, fmt.Errorf("engine: shards = %d: at most %d", o.Log.Shards, MaxShards)
 	}
 	o.Log.Now, o.Log.Logger = e.now, e.logger
+	if p := o.Snapshots; p != nil {
+		o.Log.KeepBytes, o.Log.KeepTime = p.LogKeepBytes, p.LogKeepTime
+	}
 	if o.Log.FS == nil {
 		o.Log.FS = vfs.OS()
 	}

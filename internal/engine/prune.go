@@ -134,12 +134,10 @@ func (c *checkpointer) with(keep func(*SnapshotPolicy)) SnapshotPolicy {
 // begin or beginPrune gives.
 func (c *checkpointer) prune(p SnapshotPolicy) ([]snapshot.Decision, error) {
 	e := c.e
-	plan, hold, unreadable, err := PlanPrune(e.fs, e.dir, p, e.now())
-	if err != nil {
+	plan, from, unreadable, err := PlanPrune(e.fs, e.dir, p, e.now())
+	if err = errors.Join(err, c.holdFrom(p, from)); err != nil {
 		return nil, errors.Join(unreadable, err)
 	}
-	e.dir.Hold(hold)
-	e.dir.SetKeep(p.LogKeepBytes, p.LogKeepTime)
 	_, dropErr := e.dir.DropUnneeded()
 	return plan, errors.Join(unreadable, dropErr, CarryOut(e.fs, e.dir.Path(), plan))
 }

@@ -21,14 +21,6 @@ func SnapshotOnRecord(fsys vfs.FS, dir string) (id string, err error) {
 	return m.Snapshot.ID, nil
 }
 
-// Hold keeps the segments from the given cursors on (one for each shard) from being dropped, whatever else
-// is needed, until the next call; nil holds none. A cursor that is not in the log holds all of it.
-func (d *Dir) Hold(cursors []Cursor) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.hold = append([]Cursor(nil), cursors...)
-}
-
 // BytesFrom returns at least how many bytes on disk the frames between a cursor and the tail take, over all generations. It
 // counts whole segments behind the cursor's. ok is false when the log does not go on from there to the tail.
 func (l *Log) BytesFrom(c Cursor) (bytes int64, ok bool) {
