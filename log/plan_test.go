@@ -48,7 +48,6 @@ func TestRetentionPlan(t *testing.T) {
 		{"window", func(r *retention) { r.snapshot, r.window = at(9, 350), 1500 }, 4, "feed window"},
 		{"window reaches back to its own generation only", func(r *retention) { r.snapshot, r.window = at(9, 350), -50 }, 3, "feed window"},
 		{"reader", func(r *retention) { r.snapshot, r.pins = at(9, 350), []uint64{5, 2} }, 2, "reader"},
-		{"older snapshots", func(r *retention) { r.snapshot, r.hold = at(9, 350), at(9, 10) }, 3, "older snapshots"},
 		{"archive has taken two", func(r *retention) {
 			r.snapshot, r.floors = at(9, 350), map[string]Cursor{"archive": {9, 0}}
 		}, 3, "floor archive"},
