@@ -8,5 +8,5 @@
 // name the key and where it was given.
 //
 // Rows marked Compat are Redis parameters that clients and test suites set and read back. They are
-// stored and reported, with Redis's defaults; nothing in kevy acts on them.
+// stored and reported, with Redis's defaults; nothing in kevy acts on them (docs/compatibility.md names them).
 package config

@@ -4,8 +4,8 @@ import "math"
 
 const maxInt = math.MaxInt32
 
-// redisKeys are Redis 7.2's other parameters: stored and reported with Redis's defaults, nothing
-// acts on them. What Redis cannot change at run time and kevy does not have is Fixed.
+// redisKeys are Redis 7.2's other parameters, stored and reported with Redis's defaults: those in acts have their effect,
+// nothing acts on the others (Compat). What Redis cannot change at run time and kevy does not have is Fixed.
 func redisKeys() []Key {
 	rows := redisStructureKeys()
 	rows = append(rows, redisServerKeys()...)
@@ -14,13 +14,31 @@ func redisKeys() []Key {
 	rows = append(rows, redisClusterKeys()...)
 	rows = append(rows, redisFixedKeys()...)
 	for i := range rows {
-		rows[i].Compat = true
-		rows[i].Live = !rows[i].Fixed
-		if rows[i].Help == "" {
-			rows[i].Help = "Redis parameter: stored and reported, no effect"
+		row := &rows[i]
+		row.Live = !row.Fixed
+		row.Compat = !acts[row.Name]
+		switch {
+		case row.Help != "":
+		case row.Compat:
+			row.Help = "Redis parameter: stored and reported, no effect"
+		default:
+			row.Help = "as in Redis"
 		}
 	}
 	return rows
+}
+
+// acts are those of Redis's parameters that the server acts on although they have no field in Config.
+var acts = map[string]bool{
+	"hash-max-listpack-entries": true, "hash-max-listpack-value": true, "set-max-intset-entries": true,
+	"set-max-listpack-entries": true, "set-max-listpack-value": true, "zset-max-listpack-entries": true,
+	"zset-max-listpack-value": true, "list-max-listpack-size": true, "stream-node-max-entries": true,
+	"hll-sparse-max-bytes": true, "lfu-log-factor": true, "lfu-decay-time": true, "maxmemory-samples": true,
+	"maxmemory-eviction-tenacity": true, "maxmemory-clients": true, "tracking-table-max-keys": true,
+	"slowlog-log-slower-than": true, "slowlog-max-len": true, "acllog-max-len": true, "acl-pubsub-default": true,
+	"latency-monitor-threshold": true, "latency-tracking": true, "latency-tracking-info-percentiles": true,
+	"notify-keyspace-events": true, "busy-reply-threshold": true, "min-replicas-to-write": true, "min-replicas-max-lag": true,
+	"rdbcompression": true,
 }
 
 func flag(name, value string, aliases ...string) Key {
@@ -185,6 +203,7 @@ func redisClusterKeys() []Key {
 		number("cluster-replica-validity-factor", "10", 0, maxInt, "cluster-slave-validity-factor"),
 		number("cluster-migration-barrier", "1", 0, maxInt),
 		number("cluster-node-timeout", "15000", 0, 0),
+		hidden(number("cluster-ping-interval", "1000", 1, maxInt)),
 		text("cluster-announce-ip", ""),
 		text("cluster-announce-hostname", ""),
 		text("cluster-announce-human-nodename", ""),
@@ -225,6 +244,20 @@ func redisFixedKeys() []Key {
 		fixed("appendfilename", "appendonly.aof"),
 		fixed("appenddirname", "appendonlydir"),
 		{Name: "replicaof", Aliases: []string{"slaveof"}, Fixed: true},
+		fixed("tls-key-file-pass", ""),
+		fixed("tls-client-cert-file", ""),
+		fixed("tls-client-key-file", ""),
+		fixed("tls-client-key-file-pass", ""),
+		fixed("tls-dh-params-file", ""),
+		fixed("tls-ca-cert-dir", ""),
+		fixed("tls-ciphers", ""),
+		fixed("tls-ciphersuites", ""),
+		fixed("tls-prefer-server-ciphers", "no"),
+		fixed("tls-cluster", "no"),
+		fixed("tls-replication", "no"),
+		fixed("tls-session-caching", "yes"), // tickets, which need no memory here
+		fixed("tls-session-cache-size", "0"),
+		fixed("tls-session-cache-timeout", "604800"),
 		fixed("enable-protected-configs", "no"),
 		fixed("enable-module-command", "no"),
 	}

@@ -162,8 +162,8 @@ func (c *call) admit(args [][]byte) (cmd *command.Command, bad string) {
 		return cmd, msgReadOnly
 	case c.host.OutOfMemory && !c.allowOOM && !c.run0.dirty.Load() && cmd.Flags&command.DenyOOM != 0:
 		return cmd, msgOOM
-	case c.host.NoSnapshots && !c.run0.dirty.Load() && cmd.Flags&write != 0:
-		return cmd, "-" + MsgSnapshots
+	case c.host.NoWrites != "" && !c.run0.dirty.Load() && cmd.Flags&write != 0:
+		return cmd, "-" + c.host.NoWrites
 	}
 	if c.host.Allowed != nil {
 		if bad := c.host.Allowed(cmd, args); bad != "" {

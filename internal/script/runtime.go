@@ -51,8 +51,8 @@ type Host struct {
 	Local func(*command.Ctx) error
 	// OutOfMemory says that maxmemory was exceeded when the script started.
 	OutOfMemory bool
-	// NoSnapshots says that snapshots fail and writes are refused for that.
-	NoSnapshots bool
+	// NoWrites is the error with which writes are refused, without its "-"; empty if they are not.
+	NoWrites string
 	// Allowed, if set, checks permissions; it returns an error, or "".
 	Allowed func(cmd *command.Command, args [][]byte) string
 	// May, if set, answers redis.acl_check_cmd.
@@ -203,17 +203,11 @@ func (j *job) refused(h *Host) string {
 		return "ERR Can not execute a script with write flag using *_ro command."
 	case h.OutOfMemory && j.flags&(allowOOM|noWrites) == 0:
 		return "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
-	case h.NoSnapshots && !j.ro && j.flags&noWrites == 0:
-		return MsgSnapshots
+	case h.NoWrites != "" && !j.ro && j.flags&noWrites == 0:
+		return h.NoWrites
 	}
 	return ""
 }
-
-// MsgSnapshots refuses writes while snapshots fail (stop-writes-on-bgsave-error). The text is Redis's.
-const MsgSnapshots = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
-	"Commands that may modify the data set are disabled, because this instance is configured to report errors " +
-	"during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for " +
-	"details about the RDB error."
 
 const (
 	msgBusyEval     = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."

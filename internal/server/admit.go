@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/kevydb/kevy/internal/command"
-	"github.com/kevydb/kevy/internal/script"
 )
 
 // Reasons of the whole server to send commands through the slow path.
@@ -16,6 +15,7 @@ const (
 	gateACL                          // somebody may not do everything
 	gateSnapshot                     // snapshots fail and stop-writes-on-bgsave-error says that writes are refused
 	gateClients                      // maxmemory-clients is set
+	gateReplicas                     // min-replicas-to-write asks for more replicas than there are
 )
 
 const (
@@ -83,8 +83,7 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 	case gate&gateScript != 0 && s.duringScript(cmd, args):
 	case gate&gateMemory != 0 && gate&gateScript == 0 && !s.srv.memory.room(s.ticket()) && s.needsMemory(cmd, args):
 		s.refuse(cmd, msgOOM)
-	case gate&gateSnapshot != 0 && s.writes(cmd, args):
-		s.refuse(cmd, script.MsgSnapshots)
+	case gate&gateNoWrites != 0 && s.writeRefused(cmd, args, gate):
 	case s.gate&gateSubscriber != 0 && !s.w.RESP3() && !subscriberMay(cmd):
 		s.refuse(cmd, msgSubscriber(cmd))
 	case gate&(gatePauseAll|gatePauseWrite) != 0 && s.paused(cmd, args, gate) && s.srv.pause.postpone(s, cmd, args):
@@ -114,13 +113,44 @@ func (s *session) needsMemory(cmd *command.Command, args [][]byte) bool {
 	return s.flagsOf(cmd, args)&command.DenyOOM != 0 || (s.multi.on && !leavesMulti(cmd))
 }
 
-// writes reports whether the command is one that Redis refuses when it can't persist: a write, an EXEC of one, or
-// PING, which tells monitors.
+// writes reports whether the command is a write, or an EXEC of one.
 func (s *session) writes(cmd *command.Command, args [][]byte) bool {
 	if cmd.Name == "exec" {
 		return s.multi.flags&command.Write != 0
 	}
-	return s.flagsOf(cmd, args)&command.Write != 0 || cmd.Name == "ping"
+	return s.flagsOf(cmd, args)&command.Write != 0
+}
+
+// gateNoWrites are the reasons to refuse writes.
+const gateNoWrites = gateSnapshot | gateReplicas
+
+const (
+	// msgSnapshots refuses writes while snapshots fail (stop-writes-on-bgsave-error).
+	msgSnapshots = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+		"Commands that may modify the data set are disabled, because this instance is configured to report errors " +
+		"during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for " +
+		"details about the RDB error."
+	msgNoReplicas = "NOREPLICAS Not enough good replicas to write."
+)
+
+// noWrites is the error with which writes are refused, empty if they are not.
+func noWrites(gate uint32) string {
+	switch {
+	case gate&gateSnapshot != 0:
+		return msgSnapshots
+	case gate&gateReplicas != 0:
+		return msgNoReplicas
+	}
+	return ""
+}
+
+// writeRefused refuses a write; PING too, as Redis does, while nothing can be stored.
+func (s *session) writeRefused(cmd *command.Command, args [][]byte, gate uint32) bool {
+	if !s.writes(cmd, args) && (gate&gateSnapshot == 0 || cmd.Name != "ping") {
+		return false
+	}
+	s.refuse(cmd, noWrites(gate))
+	return true
 }
 
 func leavesMulti(cmd *command.Command) bool {

@@ -94,6 +94,8 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 			srv.rs.CheckOutput()
 		case "maxmemory-clients", "maxmemory":
 			srv.evictor.setLimit(srv, clientLimit(cfg))
+		case "min-replicas-to-write", "min-replicas-max-lag":
+			srv.setGate(gateReplicas, wantsReplicas(cfg))
 		case "maxmemory-policy":
 			srv.lfu.Store(strings.HasSuffix(cfg.MaxMemoryPolicy, "-lfu"))
 		case "requirepass", "acllog-max-len", "acl-pubsub-default":
@@ -120,6 +122,14 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 		}
 	}
 	return nil
+}
+
+// wantsReplicas reports whether writes need more replicas than there are: any, as there are none.
+func wantsReplicas(cfg *config.Config) bool {
+	var least, lag atomic.Int64
+	setNumber(cfg, "min-replicas-to-write", &least)
+	setNumber(cfg, "min-replicas-max-lag", &lag)
+	return least.Load() > 0 && lag.Load() > 0
 }
 
 // applyToShards puts into force what takes the shards' locks. REQUIRES: the caller holds none of them.

@@ -220,7 +220,7 @@ func (s *session) scriptHost() *script.Host {
 		}
 	}
 	s.host.OutOfMemory = s.srv.memory.full.Load()
-	s.host.NoSnapshots = s.srv.gate.Load()&gateSnapshot != 0
+	s.host.NoWrites = noWrites(s.srv.gate.Load())
 	s.host.Allowed, s.host.May = nil, nil
 	if s.srv.access.users.Restricted() {
 		s.host.Allowed, s.host.May = s.scriptPermitted, s.scriptMay

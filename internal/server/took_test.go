@@ -38,3 +38,29 @@ func TestInnerCommandsAreMeasured(t *testing.T) {
 		}
 	}
 }
+
+// TestNoReplicas: with min-replicas-to-write no write is accepted, also not in transactions and scripts.
+func TestNoReplicas(t *testing.T) {
+	s := start(t, testOptions{})
+	c, d := s.client(), s.client()
+	const refused = "-NOREPLICAS Not enough good replicas to write."
+	c.want("SET k 1", "+OK")
+	d.want("MULTI", "+OK")
+	d.want("SET k 2", "+QUEUED")
+	c.want("CONFIG SET min-replicas-to-write 1", "+OK")
+	c.want("SET k 2", refused)
+	c.want("GET k", "1")
+	c.want("PING", "+PONG")
+	d.want("EXEC", "-EXECABORT Transaction discarded because of: NOREPLICAS Not enough good replicas to write.")
+	c.want("MULTI", "+OK")
+	c.want("DEL k", refused)
+	c.want("EXEC", "-EXECABORT*")
+	c.want("EVAL return(redis.call('del','k')) 0", refused+"*")
+	c.want("EVAL return(redis.call('get','k')) 0", "1")
+	c.want("CONFIG SET min-replicas-max-lag 0", "+OK")
+	c.want("SET k 3", "+OK")
+	c.want("CONFIG SET min-replicas-max-lag 10", "+OK")
+	c.want("SET k 4", refused)
+	c.want("CONFIG SET min-slaves-to-write 0", "+OK")
+	c.want("SET k 4", "+OK")
+}
