@@ -4,7 +4,7 @@ import "github.com/kevydb/kevy/internal/arena"
 
 // Limits are the bounds at which OBJECT ENCODING reports that a collection has left its compact form:
 // Redis's settings of the same names. They decide about nothing but the record's hint byte, which is
-// no state: what a fold makes of a value does not depend on them.
+// no state, and about what planners read from them: what a fold makes of a value does not depend on them.
 type Limits struct {
 	HashEntries, HashValue   int // hash-max-listpack-entries, -value
 	IntsetEntries            int // set-max-intset-entries
@@ -12,6 +12,8 @@ type Limits struct {
 	ZSetEntries, ZSetValue   int // zset-max-listpack-entries, -value
 	ListSize, StreamEntries  int // list-max-listpack-size, stream-node-max-entries
 	StreamBytes, SparseBytes int // stream-node-max-bytes, hll-sparse-max-bytes
+
+	PlainDump bool // DUMP does not compress strings (rdbcompression no)
 }
 
 // DefaultLimits are Redis's defaults.

@@ -19,7 +19,7 @@ func planDump(c *Ctx) {
 	var d dump
 	c.Shards[c.ShardOf(c.Args[1])].Rebuild(e, d.add)
 	d.dropDue(c.Now)
-	c.W.Bulk(rdb.Append(nil, &d.v))
+	c.W.Bulk(rdb.Append(nil, &d.v, c.Shards[0].Limits.PlainDump))
 }
 
 // dump collects the effects that rebuild a key.

@@ -197,7 +197,7 @@ func TestRestore(t *testing.T) {
 	}
 	h.ctx.Now += 100_000
 	h.run("HDEL", "h", "c")
-	none := string(rdb.Append(nil, &rdb.Value{Kind: rdb.Hash, Items: words("a", "1"), Deadlines: []int64{testNow}}))
+	none := string(rdb.Append(nil, &rdb.Value{Kind: rdb.Hash, Items: words("a", "1"), Deadlines: []int64{testNow}}, false))
 	if got := h.run("RESTORE", "none", "9", none); got != "+OK\r\n" || h.did != "" {
 		t.Errorf("a hash of fields past their deadlines: %q %q", got, h.did)
 	}

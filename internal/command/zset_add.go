@@ -56,7 +56,17 @@ func planZAdd(c *Ctx) {
 	planScores(c, o, c.Args[at:])
 }
 
-func planZIncrBy(c *Ctx) { planScores(c, zaddOptions{incr: true}, c.Args[2:]) }
+// planZIncrBy plans ZINCRBY. As in Redis it is ZADD with INCR, and an increment spelled like an option of ZADD is taken for
+// that: it leaves a member without a score.
+func planZIncrBy(c *Ctx) {
+	for _, word := range []string{"nx", "xx", "gt", "lt", "ch", "incr"} {
+		if isWord(c.Args[2], word) {
+			c.W.Error(msgSyntax)
+			return
+		}
+	}
+	planScores(c, zaddOptions{incr: true}, c.Args[2:])
+}
 
 // planScores reads pairs of score and member and plans them.
 func planScores(c *Ctx, o zaddOptions, pairs [][]byte) {

@@ -28,6 +28,7 @@ var zsetEffectCases = []effectCase{
 	{"", "ZADD k nan a", "", "-ERR value is not a valid float\r\n"},
 	{"ZADD k 1 a", "ZINCRBY k 2 a", "ZADD k 3 a", "$1\r\n3\r\n"},
 	{"", "ZINCRBY k 2 a", "ZADD k 2 a", "$1\r\n2\r\n"},
+	{"", "ZINCRBY k GT a", "", "-ERR syntax error\r\n"}, // an option of ZADD
 	{"ZADD k 1 a", "ZINCRBY k 0 a", "", "$1\r\n1\r\n"},
 	{"ZADD k 1 a 2 b 3 c", "ZREM k b x b a", "ZREM k b a", ":2\r\n"},
 	{"", "ZREM k b", "", ":0\r\n"},

@@ -121,13 +121,14 @@ func Decode(payload []byte) (v Value, err error) {
 	return v, nil
 }
 
-// Append appends the payload of a value to dst.
-func Append(dst []byte, v *Value) []byte {
+// Append appends the payload of a value to dst. Strings of more than 20 bytes are compressed where that makes them shorter,
+// unless plain is set.
+func Append(dst []byte, v *Value, plain bool) []byte {
 	start, version := len(dst), uint16(versionPlain)
 	if v.Deadlines != nil {
 		version = versionFields
 	}
-	return appendFooter(appendValue(dst, v), start, version)
+	return appendFooter(writer{plain}.value(dst, v), start, version)
 }
 
 // Seal returns the payload of a type and a value that are written already.

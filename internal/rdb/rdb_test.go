@@ -80,7 +80,7 @@ func TestEncodings(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v %+v, want %+v", name, err, got, c.want)
 		}
-		again, err := Decode(Append(nil, &c.want))
+		again, err := Decode(Append(nil, &c.want, false))
 		if err != nil || !reflect.DeepEqual(again, c.want) {
 			t.Errorf("%s: written and read again: %v %+v", name, err, again)
 		}
@@ -103,7 +103,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: %v %+v", name, err, v)
 		}
 	}
-	good := Append(nil, &Value{Text: []byte("v")})
+	good := Append(nil, &Value{Text: []byte("v")}, false)
 	for i := range good {
 		bad := append([]byte{}, good...)
 		bad[i] ^= 1
@@ -127,7 +127,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\x0a" + text(everyZiplist)))
 	f.Add([]byte("\x14" + text(everyListpack)))
 	f.Add([]byte("\x09" + text("\x02\x03foo\x03\x00bar\xff")))
-	f.Add(appendValue(nil, &Value{Kind: Stream, Stream: &StreamValue{
+	f.Add(writer{}.value(nil, &Value{Kind: Stream, Stream: &StreamValue{
 		Entries: []Entry{{ID{1, 1}, texts("a", "b")}, {ID{1, 2}, texts("c", "-5")}}, Last: ID{1, 2}, First: ID{1, 1}, Added: 2,
 		Groups: []Group{{Name: []byte("g"), Read: -1, Consumers: []Consumer{{Name: []byte("c"), Pending: []Pending{{ID{1, 1}, 5, 1}}}}}},
 	}}))
@@ -136,7 +136,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Decode(Append(nil, &v))
+		again, err := Decode(Append(nil, &v, false))
 		if err != nil {
 			t.Fatalf("our own payload of %+v: %v", v, err)
 		}

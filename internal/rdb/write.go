@@ -8,27 +8,30 @@ import (
 	"strconv"
 )
 
-func appendValue(dst []byte, v *Value) []byte {
+// writer writes values.
+type writer struct{ plain bool }
+
+func (w writer) value(dst []byte, v *Value) []byte {
 	switch v.Kind {
 	case String:
-		return appendText(append(dst, typeString), v.Text)
+		return w.text(append(dst, typeString), v.Text)
 	case List:
-		return appendTexts(append(dst, typeList), v.Items, len(v.Items))
+		return w.texts(append(dst, typeList), v.Items, len(v.Items))
 	case Set:
-		return appendTexts(append(dst, typeSet), v.Items, len(v.Items))
+		return w.texts(append(dst, typeSet), v.Items, len(v.Items))
 	case ZSet:
 		dst = appendLength(append(dst, typeZSet), uint64(len(v.Items)))
 		for i, m := range v.Items {
-			dst = binary.LittleEndian.AppendUint64(appendText(dst, m), math.Float64bits(v.Scores[i]))
+			dst = binary.LittleEndian.AppendUint64(w.text(dst, m), math.Float64bits(v.Scores[i]))
 		}
 		return dst
 	case Hash:
 		if v.Deadlines != nil {
-			return appendFields(dst, v)
+			return w.fields(dst, v)
 		}
-		return appendTexts(append(dst, typeHash), v.Items, len(v.Items)/2)
+		return w.texts(append(dst, typeHash), v.Items, len(v.Items)/2)
 	}
-	return appendStream(append(dst, typeStream2), v.Stream)
+	return w.stream(append(dst, typeStream2), v.Stream)
 }
 
 // appendLength appends a length.
@@ -44,8 +47,8 @@ func appendLength(dst []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, 0x81), n)
 }
 
-// appendText appends a string; a small integer as a number.
-func appendText(dst, s []byte) []byte {
+// text appends a string; a small integer as a number.
+func (w writer) text(dst, s []byte) []byte {
 	if n, ok := integer(s); ok {
 		switch {
 		case n == int64(int8(n)):
@@ -54,6 +57,17 @@ func appendText(dst, s []byte) []byte {
 			return binary.LittleEndian.AppendUint16(append(dst, 0xc0|encodedInt16), uint16(n))
 		case n == int64(int32(n)):
 			return binary.LittleEndian.AppendUint32(append(dst, 0xc0|encodedInt32), uint32(n))
+		}
+	}
+	return w.raw(dst, s)
+}
+
+// raw appends bytes, compressed where that is shorter.
+func (w writer) raw(dst, s []byte) []byte {
+	if !w.plain && len(s) > 20 {
+		if b := pack(s); b != nil {
+			dst = appendLength(appendLength(append(dst, 0xc0|encodedLZF), uint64(len(b))), uint64(len(s)))
+			return append(dst, b...)
 		}
 	}
 	return append(appendLength(dst, uint64(len(s))), s...)
@@ -69,16 +83,16 @@ func integer(s []byte) (int64, bool) {
 	return n, err == nil && bytes.Equal(strconv.AppendInt(text[:0], n, 10), s)
 }
 
-func appendTexts(dst []byte, all [][]byte, n int) []byte {
+func (w writer) texts(dst []byte, all [][]byte, n int) []byte {
 	dst = appendLength(dst, uint64(n))
 	for _, s := range all {
-		dst = appendText(dst, s)
+		dst = w.text(dst, s)
 	}
 	return dst
 }
 
-// appendFields appends a hash whose fields have deadlines: the earliest, then the others relative to it.
-func appendFields(dst []byte, v *Value) []byte {
+// fields appends a hash whose fields have deadlines: the earliest, then the others relative to it.
+func (w writer) fields(dst []byte, v *Value) []byte {
 	first := int64(math.MaxInt64)
 	for _, ms := range v.Deadlines {
 		if ms > 0 {
@@ -91,7 +105,7 @@ func appendFields(dst []byte, v *Value) []byte {
 		if ms > 0 {
 			ms -= first - 1
 		}
-		dst = appendText(appendText(appendLength(dst, uint64(ms)), v.Items[2*i]), v.Items[2*i+1])
+		dst = w.text(w.text(appendLength(dst, uint64(ms)), v.Items[2*i]), v.Items[2*i+1])
 	}
 	return dst
 }
@@ -102,11 +116,11 @@ func appendRawID(dst []byte, id ID) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, id.Ms), id.Seq)
 }
 
-func appendStream(dst []byte, s *StreamValue) []byte {
+func (w writer) stream(dst []byte, s *StreamValue) []byte {
 	var nodes []byte
 	n := uint64(0)
 	for rest := s.Entries; len(rest) > 0; n++ {
-		nodes, rest = appendNode(nodes, rest)
+		nodes, rest = w.node(nodes, rest)
 	}
 	dst = append(appendLength(dst, n), nodes...)
 	dst = appendLength(dst, uint64(len(s.Entries)))
@@ -114,13 +128,13 @@ func appendStream(dst []byte, s *StreamValue) []byte {
 	dst = appendLength(dst, uint64(s.Added))
 	dst = appendLength(dst, uint64(len(s.Groups)))
 	for i := range s.Groups {
-		dst = appendGroup(dst, &s.Groups[i])
+		dst = w.group(dst, &s.Groups[i])
 	}
 	return dst
 }
 
-// appendNode appends a node of the first entries and returns the others.
-func appendNode(dst []byte, all []Entry) (out []byte, rest []Entry) {
+// node appends a node of the first entries and returns the others.
+func (w writer) node(dst []byte, all []Entry) (out []byte, rest []Entry) {
 	n, size := 0, 0
 	for n < len(all) && n < nodeEntries && (n == 0 || size < nodeBytes) {
 		for _, s := range all[n].Fields {
@@ -142,7 +156,7 @@ func appendNode(dst []byte, all []Entry) (out []byte, rest []Entry) {
 	}
 	dst = appendRawID(append(dst, 16), base.ID)
 	b := lp.done()
-	return append(appendLength(dst, uint64(len(b))), b...), all[n:]
+	return w.raw(dst, b), all[n:]
 }
 
 // listpack builds a listpack.
@@ -234,8 +248,8 @@ func (l *listpack) done() []byte {
 	return l.b
 }
 
-func appendGroup(dst []byte, g *Group) []byte {
-	dst = appendID(appendText(dst, g.Name), g.Last)
+func (w writer) group(dst []byte, g *Group) []byte {
+	dst = appendID(w.text(dst, g.Name), g.Last)
 	dst = appendLength(dst, uint64(g.Read))
 	var all []Pending
 	for _, c := range g.Consumers {
@@ -254,7 +268,7 @@ func appendGroup(dst []byte, g *Group) []byte {
 	}
 	dst = appendLength(dst, uint64(len(g.Consumers)))
 	for _, c := range g.Consumers {
-		dst = binary.LittleEndian.AppendUint64(appendText(dst, c.Name), uint64(c.Seen))
+		dst = binary.LittleEndian.AppendUint64(w.text(dst, c.Name), uint64(c.Seen))
 		dst = appendLength(dst, uint64(len(c.Pending)))
 		for _, p := range c.Pending {
 			dst = appendRawID(dst, p.ID)

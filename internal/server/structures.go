@@ -13,6 +13,7 @@ var limitKeys = map[string]bool{
 	"set-max-intset-entries": true, "set-max-listpack-entries": true, "set-max-listpack-value": true,
 	"zset-max-listpack-entries": true, "zset-max-listpack-value": true, "list-max-listpack-size": true,
 	"stream-node-max-entries": true, "stream-node-max-bytes": true, "hll-sparse-max-bytes": true,
+	"rdbcompression": true,
 }
 
 // Limits returns the bounds for OBJECT ENCODING that a configuration asks for.
@@ -22,7 +23,9 @@ func Limits(cfg *config.Config) state.Limits {
 		i, _ := strconv.Atoi(text) // config knows these as numbers
 		return i
 	}
+	compress, _ := cfg.Get("rdbcompression")
 	return state.Limits{
+		PlainDump:   compress == "no",
 		HashEntries: n("hash-max-listpack-entries"), HashValue: n("hash-max-listpack-value"),
 		IntsetEntries: n("set-max-intset-entries"),
 		SetEntries:    n("set-max-listpack-entries"), SetValue: n("set-max-listpack-value"),

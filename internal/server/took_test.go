@@ -64,3 +64,17 @@ func TestNoReplicas(t *testing.T) {
 	c.want("CONFIG SET min-slaves-to-write 0", "+OK")
 	c.want("SET k 4", "+OK")
 }
+
+// TestCompression: rdbcompression says whether DUMP compresses.
+func TestCompression(t *testing.T) {
+	s := start(t, testOptions{})
+	c := s.client()
+	text := strings.Repeat("kevy", 100)
+	c.want("SET k "+text, "+OK")
+	packed := c.do("DUMP k")
+	c.want("CONFIG SET rdbcompression no", "+OK")
+	plain := c.do("DUMP k")
+	if len(packed) > 40 || !strings.Contains(plain, text) {
+		t.Errorf("%q, plain %q", packed, plain)
+	}
+}

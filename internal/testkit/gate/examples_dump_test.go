@@ -11,7 +11,7 @@ func init() { maps.Copy(examples, dumpExamples) }
 
 // payload is what DUMP replies for a value, as a word of a script.
 func payload(v rdb.Value) string {
-	return "'" + strings.ReplaceAll(string(rdb.Append(nil, &v)), "\n", `\n`) + "'"
+	return "'" + strings.ReplaceAll(string(rdb.Append(nil, &v, false)), "\n", `\n`) + "'"
 }
 
 func texts(words string) (all [][]byte) {
