@@ -3,7 +3,7 @@
 # make ci       the whole gate, as CI runs it (installs Debian packages, needs root)
 GO ?= go
 
-.PHONY: all build test lint fuzz oracle kill tour drill clients bench compare ci clean
+.PHONY: all build test lint fuzz oracle kill tour drill clients examples bench compare ci clean
 
 all: build
 
@@ -37,6 +37,9 @@ drill: build
 
 clients: build
 	bash test/clients/run ./kevy
+
+examples:
+	STEPS=examples bash .ci/run
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -79,6 +79,9 @@ func (w *mirrorShard) persist(ctx context.Context, f func() error) error {
 			return context.Cause(ctx)
 		}
 		if !passing(err) {
+			if w.pause > 0 {
+				w.m.logger().Info("mirror: the store answers again", "shard", w.shard)
+			}
 			w.pause = 0
 			w.note(func(s *MirrorStatus) { s.Err = nil })
 			return err
