@@ -10,7 +10,7 @@ import (
 var families = [][]*Command{
 	stringCommands, listCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
 	scriptingCommands, prefixCommands, feedCommands, snapshotCommands,
-	pubsubCommands, monitorCommands, clusterCommands,
+	pubsubCommands, monitorCommands, moduleCommands, clusterCommands,
 	hashCommands, hashFieldCommands,
 	bitmapCommands, hyperloglogCommands, dumpCommands,
 	setCommands, sortCommands, zsetCommands, zsetRangeCommands, zsetBlockingCommands, geoCommands,

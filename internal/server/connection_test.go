@@ -26,6 +26,10 @@ func TestPingEchoSelect(t *testing.T) {
 		{"WAIT 1 10", ":0"},
 		{"WAITAOF 0 0 0", "*[*"},
 		{"SWAPDB 0 0", "+OK"},
+		{"MODULE LIST", "*[]"},
+		{"MODULE LOAD /x.so", "-ERR MODULE command not allowed.*"},
+		{"MODULE HELP", "*[+MODULE <subcommand>*"},
+		{"MODULE NOPE", "-ERR unknown subcommand 'NOPE'. Try MODULE HELP."},
 	} {
 		c.want(x[0], x[1])
 	}

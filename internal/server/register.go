@@ -24,6 +24,7 @@ func handlers() []handlerFunc {
 	registerLatency(r)
 	registerMemory(r)
 	registerCluster(r)
+	registerModule(r)
 	registerACL(r)
 	r["monitor"] = monitorCommand
 	out := make([]handlerFunc, len(command.All()))
