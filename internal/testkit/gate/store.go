@@ -88,6 +88,12 @@ func (s *Store) Do(line string) string {
 // command: "MULTI ; SET a 1 ; INCR a".
 func (s *Store) Try(line string) (string, error) {
 	s.T.Helper()
+	return s.TryBefore(line, func() {})
+}
+
+// TryBefore is Try with something done between the command and the wait for it to be safe.
+func (s *Store) TryBefore(line string, before func()) (string, error) {
+	s.T.Helper()
 	var t engine.Ticket
 	s.w.Buf = s.w.Buf[:0]
 	s.ctx.W = &s.w
@@ -106,12 +112,8 @@ func (s *Store) Try(line string) (string, error) {
 		s.ctx.Args, s.ctx.Cmd = s.parse(line)
 		s.one(&t)
 	}
-	done, err := s.E.Settle(&t)
-	if err == nil && !done {
-		end := make(chan error, 1)
-		s.E.OnSafe(&t, func(err error) { end <- err })
-		err = <-end
-	}
+	before()
+	err := s.E.Await(&t)
 	return string(s.w.Buf), err
 }
 
