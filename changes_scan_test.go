@@ -72,6 +72,9 @@ func TestChangesScan(t *testing.T) {
 	if got := scan("z", 5); len(got.Frames) != 0 {
 		t.Errorf("undone: %q", lines(got.Frames))
 	}
+}
+
+func TestChangesScanRefuses(t *testing.T) {
 	if _, err := open(t, kevy.DefaultConfig()).ChangesScan(nil, 1); !errors.Is(err, kevy.ErrFeedDisabled) {
 		t.Errorf("without a feed: %v", err)
 	}
