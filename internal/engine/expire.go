@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"math"
 	"time"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -87,16 +88,17 @@ func (x *expirer) tidy() time.Duration {
 	return expireIdle
 }
 
-// round deletes what is due and returns how long to sleep.
+// round deletes what is due and returns how long to sleep. It may wait long for a shard's lock: meanwhile every
+// deadline wakes the expirer, and how long to sleep is reckoned when it is over.
 func (x *expirer) round() time.Duration {
 	e := x.e
 	now := e.now()
-	e.nextExpiry.Store(now + expireIdle.Milliseconds())
-	if e.activeExpiryOff.Load() || e.expiryHeld.Load() {
-		return expireIdle
-	}
-	next := now + expireIdle.Milliseconds()
+	e.nextExpiry.Store(math.MaxInt64)
+	next := int64(math.MaxInt64)
 	for _, sh := range e.shards {
+		if e.activeExpiryOff.Load() || e.expiryHeld.Load() {
+			break
+		}
 		ms, more, err := x.sweep(sh, now)
 		switch {
 		case err != nil:
@@ -107,24 +109,16 @@ func (x *expirer) round() time.Duration {
 			next = min(next, ms)
 		}
 	}
-	e.lowerNextExpiry(next)
+	now = e.now()
+	next = min(next, now+expireIdle.Milliseconds())
+	e.nextExpiry.Store(next) // who has set an earlier one meanwhile has also woken the expirer
 	return time.Duration(max(1, next-now)) * time.Millisecond
 }
 
-// lowerNextExpiry moves nextExpiry down to ms, keeping an earlier one set meanwhile.
-func (e *Engine) lowerNextExpiry(ms int64) {
-	for {
-		cur := e.nextExpiry.Load()
-		if cur <= ms || e.nextExpiry.CompareAndSwap(cur, ms) {
-			return
-		}
-	}
-}
-
-// sweep deletes up to a batch of due keys of one shard. It returns the shard's next deadline and
-// whether more is due now.
+// sweep deletes up to a batch of due keys of one shard. It returns the shard's next deadline, the end of time if
+// there is none, and whether more is due now.
 func (x *expirer) sweep(sh *shard, now int64) (next int64, more bool, err error) {
-	next = now + expireIdle.Milliseconds()
+	next = math.MaxInt64
 	var t Ticket
 	locked := x.e.lockWide(1 << sh.id)
 	var keys [][]byte

@@ -11,3 +11,24 @@ func (e *Engine) AutoSnapshot() bool {
 
 // SnapshotCancelled reports whether Close has told the running snapshot to give up.
 func (e *Engine) SnapshotCancelled() bool { return e.checkpoint.cancel.Load() }
+
+// StopExpirer ends the expirer's goroutine: rounds are the test's own from then on, until StartExpirer.
+func (e *Engine) StopExpirer() {
+	e.expirer.close()
+	e.expirer = newExpirer(e)
+}
+
+// StartExpirer takes StopExpirer back.
+func (e *Engine) StartExpirer() { go e.expirer.run() }
+
+// ExpireRound is one round of the expirer.
+func (e *Engine) ExpireRound() { e.expirer.round() }
+
+// ExpirerWoken reports whether the expirer is to run at once.
+func (e *Engine) ExpirerWoken() bool { return len(e.expirer.wake) > 0 }
+
+// HoldAll keeps all shards locked until release is called.
+func (e *Engine) HoldAll() (release func()) {
+	e.lock(e.all())
+	return func() { e.unlock(e.all()) }
+}
