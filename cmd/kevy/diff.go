@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,12 +23,19 @@ Prints the keys that differ between two points of a data directory, or of two di
   deadline           the same value with another deadline
 
 Strings of at most %d bytes are shown. A POINT is "latest", cursors (generation:offset, one for each shard,
-separated by commas), "before:COMMAND", or a time:
+separated by commas), "before:COMMAND" (the newest that matches), "since:TIME,before:COMMAND" (the first since
+then), or a time:
   %s
+
+--format resp prints the commands that lead from the first point to the second: with the latest state as the
+first one and a state of the past as the second, they undo what happened since, on a server that runs.
+  kevy diff DIR@latest DIR@POINT --format resp | redis-cli --pipe
+They overwrite what was written to these keys after the diff was made. --only restricts any format to
+some kinds of changes: with --only added they put back only keys that are gone.
 
 Flags:
 %%s
-Exit codes: 0 no difference, 1 a point can't be restored, 2 a bad flag, 4 there are differences.
+Exit codes: 0 no difference, 1 a point can't be restored, 2 a bad flag, 4 there are differences (not with --format resp).
 `
 
 // place is a point of a directory as a command line names it.
@@ -38,7 +47,10 @@ type place struct {
 func parsePlace(text, dir string, now time.Time) (p place, err error) {
 	point := text
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
-		dir, point = text[:at], text[at+1:]
+		point = text[at+1:]
+		if at > 0 {
+			dir = text[:at]
+		}
 	}
 	if dir == "" || point == "" {
 		return p, fmt.Errorf("%q: want DIR@POINT", text)
@@ -70,13 +82,19 @@ type valueJSON struct {
 // diff is kevy diff.
 func diff(args []string, stdout, stderr io.Writer) int {
 	var places [2]place
-	var prefix string
+	var prefix, format string
+	var only []string
 	t := &tool{name: "kevy diff", usage: fmt.Sprintf(diffUsage, history.ShortValue, history.TimeForms), stdout: stdout, stderr: stderr}
 	fs := newFlags("diff")
 	fs.StringVar(&prefix, "prefix", "", "only keys that start with this")
+	fs.StringVar(&format, "format", "text", "text, json (the same as --json) or resp")
+	fs.StringSliceVar(&only, "only", nil, "kinds of changes: added, removed, changed, deadline")
 	if done, code := t.parse(fs, args, func() (err error) {
 		if fs.NArg() != 2 {
 			return errors.New("want two arguments: DIR@POINT [DIR@]POINT")
+		}
+		if err := diffWords(format, only); err != nil {
+			return err
 		}
 		now := time.Now()
 		if places[0], err = parsePlace(fs.Arg(0), "", now); err != nil {
@@ -99,16 +117,49 @@ func diff(args []string, stdout, stderr io.Writer) int {
 		built[i] = b
 	}
 	changes := history.Diff(built[0], built[1], []byte(prefix))
+	changes = slices.DeleteFunc(changes, func(c history.Change) bool {
+		return len(only) > 0 && !slices.Contains(only, c.Kind())
+	})
 	stop()
-	list := make([]changeJSON, 0, len(changes))
-	for i := range changes {
-		list = append(list, jsonChange(&changes[i]))
-	}
-	if code := t.print(list, func() []byte { return describeChanges(changes) }); code != exitOK {
+	t.json = t.json || format == "json"
+	if code := t.printChanges(built[1], changes, format == "resp"); code != exitOK {
 		return code
 	}
-	if len(changes) > 0 {
+	if len(changes) > 0 && format != "resp" {
 		return exitFound
+	}
+	return exitOK
+}
+
+// diffWords checks flags that take words.
+func diffWords(format string, only []string) error {
+	if format != "text" && format != "json" && format != "resp" {
+		return fmt.Errorf("--format %q: want text, json or resp", format)
+	}
+	for _, kind := range only {
+		if !slices.Contains([]string{"added", "removed", "changed", "deadline"}, kind) {
+			return fmt.Errorf("--only %q: want added, removed, changed or deadline", kind)
+		}
+	}
+	return nil
+}
+
+// printChanges prints the changes that lead to the point b.
+func (t *tool) printChanges(b *history.Built, changes []history.Change, asCommands bool) int {
+	if !asCommands {
+		list := make([]changeJSON, 0, len(changes))
+		for i := range changes {
+			list = append(list, jsonChange(&changes[i]))
+		}
+		return t.print(list, func() []byte { return describeChanges(changes) })
+	}
+	out := bufio.NewWriterSize(t.stdout, 64<<10)
+	err := history.Patch(b, changes, func(command []byte) error {
+		_, err := out.Write(command)
+		return err
+	})
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return t.fail(err)
 	}
 	return exitOK
 }

@@ -3,8 +3,10 @@ package history
 import (
 	"bytes"
 	"slices"
+	"strconv"
 
 	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/state"
 )
 
@@ -70,13 +72,18 @@ func Diff(a, b *Built, prefix []byte) []Change {
 	return out
 }
 
-func (b *Built) lookup(key []byte) (*Value, bool) {
+func (b *Built) find(key []byte) (*state.Keyspace, state.Entry, bool) {
 	h := state.Hash(b.seed, key)
-	i := 0
+	ks := b.Shards[0]
 	if n := len(b.Shards); n > 1 {
-		i = command.ShardOfHash(h, n)
+		ks = b.Shards[command.ShardOfHash(h, n)]
 	}
-	e, ok := b.Shards[i].LookupHash(h, key)
+	e, ok := ks.LookupHash(h, key)
+	return ks, e, ok
+}
+
+func (b *Built) lookup(key []byte) (*Value, bool) {
+	_, e, ok := b.find(key)
 	if !ok {
 		return nil, false
 	}
@@ -95,4 +102,37 @@ func valueOf(e state.Entry) *Value {
 		}
 	}
 	return v
+}
+
+// Patch calls emit with the commands, as RESP, that make the keys of changes on a server what they are at the second
+// point, when they are there what they are at the first: Diff's arguments and result. The commands are valid until
+// emit returns.
+func Patch(b *Built, changes []Change, emit func(command []byte) error) (err error) {
+	var buf []byte
+	send := func(e effect.Effect) {
+		if err == nil {
+			buf, _ = effect.AppendPayload(buf[:0], &e)
+			err = emit(buf)
+		}
+	}
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case c.New != nil && c.Same && c.New.DeadlineMS == 0:
+			send(effect.Effect{Op: effect.Persist, Args: [][]byte{c.Key}})
+			continue
+		case c.New != nil && c.Same:
+			send(effect.Effect{Op: effect.PExpireAt, Args: [][]byte{c.Key, strconv.AppendInt(nil, c.New.DeadlineMS, 10)}})
+			continue
+		case c.Old != nil:
+			send(effect.Effect{Op: effect.Del, Args: [][]byte{c.Key}})
+		}
+		if ks, e, ok := b.find(c.Key); ok && c.New != nil {
+			ks.Rebuild(e, send)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
 }

@@ -61,7 +61,7 @@ func (h *History) plan(p Point, without []string, m *Meter) (*Plan, error) {
 	}
 	pl.Point = p.String()
 	for i, s := range pl.Shards {
-		if rec := h.rec.Shards[i]; rec.CutBytes > 0 && rec.Reason != "" && s.To == h.chains[i].tail() {
+		if rec := h.rec.Shards[i]; rec.CutBytes > 0 && rec.Reason != "" && rec.Lost == nil && s.To == h.chains[i].tail() {
 			pl.Notes = append(pl.Notes, fmt.Sprintf("shard %d: %s", i, h.uncleanTail(i)))
 		}
 	}

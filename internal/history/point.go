@@ -87,11 +87,15 @@ func ParseCursors(text string) ([]log.Cursor, error) {
 
 var clockTime = regexp.MustCompile(`^\d{1,2}:\d\d(:|$)`)
 
-// ParsePoint reads a point: "latest", cursors separated by commas, "before:COMMAND", or a time.
+// ParsePoint reads a point: "latest", cursors separated by commas, "before:COMMAND", "since:TIME,before:COMMAND", or a time.
 func ParsePoint(text string, now time.Time) (Point, error) {
-	if cmd, ok := strings.CutPrefix(text, "before:"); ok {
+	if since, cmd, ok := strings.Cut(text, "before:"); ok {
 		p, err := ParsePattern(cmd)
-		return Before(p), err
+		if since == "" || err != nil {
+			return Before(p), err
+		}
+		t, err := ParseTime(strings.TrimSuffix(strings.TrimPrefix(since, "since:"), ","), now)
+		return BeforeSince(p, t.UnixMilli()), err
 	}
 	if text == "latest" {
 		return Latest(), nil
@@ -101,7 +105,7 @@ func ParsePoint(text string, now time.Time) (Point, error) {
 	}
 	t, err := ParseTime(text, now)
 	if err != nil {
-		return Point{}, fmt.Errorf("%w, or generation:offset for each shard, separated by commas, or latest, or before:COMMAND", err)
+		return Point{}, fmt.Errorf("%w, or generation:offset for each shard, separated by commas, or latest, or [since:TIME,]before:COMMAND", err)
 	}
 	return AtTime(t.UnixMilli()), nil
 }
