@@ -62,7 +62,7 @@ func SetFailed(name string, cause error) error {
 }
 
 // changeable finds the rows of the pairs; the first pair that cannot be set is the error. A key
-// that needs a restart may be set to the value it has.
+// that needs a restart, or that tells a fact, may be set to the value it has.
 func (c *Config) changeable(pairs []Pair) ([]*Key, error) {
 	rows := make([]*Key, 0, len(pairs))
 	for _, p := range pairs {
@@ -70,7 +70,7 @@ func (c *Config) changeable(pairs []Pair) ([]*Key, error) {
 		switch {
 		case !ok || k.Private:
 			return nil, fmt.Errorf("ERR Unknown option or number of arguments for CONFIG SET - '%s'", p.Name)
-		case !k.Live && (k.Fixed || !c.has(k, p.Value)):
+		case !k.Live && !c.has(k, p.Value):
 			return nil, SetFailed(p.Name, errImmutable)
 		case slices.Contains(rows, k):
 			return nil, SetFailed(p.Name, errDuplicate)

@@ -19,6 +19,7 @@ func TestChange(t *testing.T) {
 		"immutable":     {pairs: []Pair{{"daemonize", "yes"}}, err: "ERR CONFIG SET failed (possibly related to argument 'daemonize') - can't set immutable config"},
 		"restart only":  {pairs: []Pair{{"port", "1"}}, err: "ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config"},
 		"as it is":      {pairs: []Pair{{"port", "6379"}, {"feed-buffer-size", "64mb"}}},
+		"fact as it is": {pairs: []Pair{{"daemonize", "no"}, {"dbfilename", "dump.rdb"}}},
 		"duplicate":     {pairs: []Pair{{"maxmemory", "1"}, {"maxmemory", "2"}}, err: "ERR CONFIG SET failed (possibly related to argument 'maxmemory') - duplicate parameter"},
 		"alias twice":   {pairs: []Pair{{"replica-priority", "1"}, {"slave-priority", "2"}}, err: "ERR CONFIG SET failed (possibly related to argument 'slave-priority') - duplicate parameter"},
 		"percent":       {pairs: []Pair{{"maxmemory", "10000001"}, {"maxmemory-clients", "200%"}, {"client-query-buffer-limit", "invalid"}}, err: "ERR CONFIG SET failed (possibly related to argument 'maxmemory-clients') - percentage argument must be less or equal to 100"},
