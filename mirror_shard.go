@@ -107,8 +107,8 @@ func (w *mirrorShard) note(f func(s *MirrorStatus)) {
 	}
 }
 
-// passing reports whether an error may pass by itself: the network's, and replies of a server that is busy, starting or
-// stopping.
+// passing reports whether an error may pass by itself: the network's, and replies of a server that is busy, starting,
+// stopping, or has to be started again.
 func passing(err error) bool {
 	var resync *ResyncError
 	var apply *applyError
@@ -120,7 +120,7 @@ func passing(err error) bool {
 	case !errors.As(err, &reply):
 		return true
 	}
-	for _, text := range []string{"LOADING", "BUSY", "MISCONF", "MASTERDOWN", "TRYAGAIN", "ERR the store is closing", "ERR max number of clients"} {
+	for _, text := range []string{"LOADING", "BUSY", "MISCONF", "MASTERDOWN", "TRYAGAIN", "ERR the store is closing", "ERR max number of clients", "ERR reading the log"} {
 		if strings.HasPrefix(string(reply), text) {
 			return true
 		}

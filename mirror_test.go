@@ -245,3 +245,52 @@ func TestMirrorOtherScope(t *testing.T) {
 		t.Errorf("other number of shards: %d copies, resets of %d", n, resets)
 	}
 }
+
+// TestMirrorWholeGroups: no batch ends in the middle of a transaction, however few frames the mirror asks for.
+func TestMirrorWholeGroups(t *testing.T) {
+	s := open(t, kevy.DefaultConfig().WithFeed(1<<30))
+	write := func(value string) {
+		if err := s.Update(func(tx *kevy.Tx) error {
+			for i := range 7 {
+				if err := tx.Set(fmt.Sprint("g", i), []byte(value)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	write("first")
+	tw, batches := newTwin(t), 0
+	enough := errors.New("enough")
+	tw.seen = func(b *kevy.MirrorBatch) error {
+		values := make(map[string]bool)
+		for i := range 7 {
+			key := fmt.Appendf(nil, "g%d", i)
+			if e, ok := tw.ks.Lookup(key); ok && (!b.Rebuilding || bytes.Compare(key, b.Edge) < 0) {
+				values[string(e.Value())] = true
+			}
+		}
+		if len(values) > 1 {
+			t.Errorf("at %s: %v", b.Cursor, values)
+		}
+		for i, c := range b.Changes {
+			if b.Reset == nil && c.Offset-c.Group != uint64(i%7) && !b.Rebuilding {
+				t.Errorf("change %d: offset %d, group %d", i, c.Offset, c.Group)
+			}
+		}
+		if batches++; batches == 100 {
+			return enough
+		}
+		for i := range 3 {
+			write(fmt.Sprint(batches, ".", i))
+		}
+		return nil
+	}
+	m := &kevy.Mirror{Store: s, Apply: tw.apply}
+	m.SetCountForTesting(3)
+	if err := m.Run(t.Context()); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+}

@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
@@ -61,5 +63,39 @@ func TestIngest(t *testing.T) {
 	}
 	if err := e.Close(true); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHalfCopyRefuses: a directory that goes on from another store's cursor, and was left before its first snapshot, is not taken for a
+// whole one.
+func TestHalfCopyRefuses(t *testing.T) {
+	fs := crashfs.New()
+	options := func(fs vfs.FS) engine.Options {
+		return engine.Options{Log: log.Options{FS: fs, Dir: "data", RestoredFrom: []log.Cursor{{Generation: 5, Offset: 7}}}}
+	}
+	e, _, err := engine.Open(options(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Ingest([]effect.Effect{ef(effect.Set, "a", "1")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := engine.Open(options(fs.KillClone())); err == nil || !strings.Contains(err.Error(), "frames before are missing") {
+		t.Errorf("killed before the first snapshot: %v", err)
+	}
+	if err := e.Save(); err != nil {
+		t.Fatal(err)
+	}
+	whole, _, err := engine.Open(options(fs.KillClone()))
+	if err != nil {
+		t.Fatalf("killed after it: %v", err)
+	}
+	if n, _ := whole.Digest(); n != 1 {
+		t.Errorf("%d keys", n)
+	}
+	for _, x := range []*engine.Engine{whole, e} {
+		if err := x.Close(true); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -44,6 +44,12 @@ type Result struct {
 	Copies int          `json:"copies"` // base copies begun, of all shards
 }
 
+// While it follows, the copy takes a snapshot when its log has grown by so much (percent of the last one, bytes): the log before it goes.
+const (
+	growthPercent = 100
+	growthMin     = 64 << 20
+)
+
 // errEnough ends the mirror when nobody wants to follow.
 var errEnough = errors.New("warm: the copy is complete")
 
@@ -145,7 +151,9 @@ func (c *copier) copied(shard int) {
 	}
 	if !c.o.Follow {
 		c.cancel(errEnough)
+		return
 	}
+	c.e.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: growthPercent, GrowthMin: growthMin})
 }
 
 // track returns the keys of a shard of the source.
