@@ -67,6 +67,7 @@ type kindOps struct {
 
 // kinds has the operations of each collection type.
 func (t Type) ops() *kindOps {
+	//exhaustive:enforce
 	switch t {
 	case TypeList:
 		return &listOps
@@ -78,6 +79,7 @@ func (t Type) ops() *kindOps {
 		return &zsetOps
 	case TypeStream:
 		return &streamOps
+	case TypeNone, TypeString:
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 type writer struct{ plain bool }
 
 func (w writer) value(dst []byte, v *Value) []byte {
+	//exhaustive:enforce
 	switch v.Kind {
 	case String:
 		return w.text(append(dst, typeString), v.Text)
@@ -30,8 +31,10 @@ func (w writer) value(dst []byte, v *Value) []byte {
 			return w.fields(dst, v)
 		}
 		return w.texts(append(dst, typeHash), v.Items, len(v.Items)/2)
+	case Stream:
+		return w.stream(append(dst, typeStream2), v.Stream)
 	}
-	return w.stream(append(dst, typeStream2), v.Stream)
+	panic("rdb: a value of no kind") // invariant: whoever makes values sets it
 }
 
 // appendLength appends a length.

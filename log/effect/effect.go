@@ -191,6 +191,7 @@ func (e *Effect) Validate() error {
 // SingleKey returns the key when the effect has the plain single-key shape, the only shape a
 // prefix filter may test: every other frame is always delivered.
 func (e *Effect) SingleKey() ([]byte, bool) {
+	//exhaustive:enforce
 	switch specs[e.Op].layout {
 	case FirstKey:
 		return e.Args[0], true
@@ -200,12 +201,14 @@ func (e *Effect) SingleKey() ([]byte, bool) {
 		if len(e.Args) == 1 {
 			return e.Args[0], true
 		}
+	case PairKeys, NoKeys, Keyless:
 	}
 	return nil, false
 }
 
 // EachKey calls f with every key of the effect.
 func (e *Effect) EachKey(f func(key []byte)) {
+	//exhaustive:enforce
 	switch specs[e.Op].layout {
 	case FirstKey:
 		f(e.Args[0])
@@ -219,6 +222,7 @@ func (e *Effect) EachKey(f func(key []byte)) {
 		for i := 0; i < len(e.Args); i += 2 {
 			f(e.Args[i])
 		}
+	case NoKeys, Keyless:
 	}
 }
 

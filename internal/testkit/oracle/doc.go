@@ -12,5 +12,8 @@
 // Replies are normalised only where they cannot be equal: see same.
 //
 // Flags of the test binary: -oracle.seed, -oracle.time, -rewrite. ORACLE_TIME in the environment is
-// the default of -oracle.time.
+// the default of -oracle.time. Three lengths are in use: 30s in every gate (.ci/run), 5m before a release, and 2h at
+// night, each with another seed:
+//
+//	go test ./internal/testkit/oracle -count=1 -timeout 3h -run 'Stream|Scripts' -oracle.time 2h -oracle.seed $RANDOM
 package oracle

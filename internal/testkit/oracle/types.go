@@ -194,7 +194,14 @@ var typeForms = []form{
 	{2, true, "XINFO GROUPS x"},
 	{2, true, "XGROUP SETID x grp I"},
 	{1, true, "XGROUP DESTROY x grp"},
-	{1, true, "XSETID x 99999999999999-1"}, // smaller ones: 7.2 looks at deleted IDs first, 7.0 does not
+	// Only IDs above all deleted ones, or those that are refused before the stream is looked at: of others 7.2 says that
+	// they are below a deleted one, where 7.0 goes on.
+	{1, true, "XSETID x 99999999999999-1"},
+	{2, true, "XSETID x 99999999999999-2 ENTRIESADDED n"},
+	{2, true, "XSETID x 99999999999999-3 ENTRIESADDED n MAXDELETEDID I"},
+	{1, false, "XSETID x 1-1 MAXDELETEDID 99999999999999-9"},
+	{1, false, "XSETID x I ENTRIESADDED -1"},
+	{1, false, "XSETID x I MAXDELETEDID"},
 
 	{10, false, "SETBIT b o bit"},
 	{5, false, "GETBIT b o"},
