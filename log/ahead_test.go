@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestZerosAhead keeps zeros behind the end of a sealed segment, as a crash between the making of the next one and
+// TestZerosAhead keeps zeros behind the end of a segment that is no longer the newest, as a crash between the making of the next one and
 // the truncation leaves them: they are no damage. Anything else there is.
 func TestZerosAhead(t *testing.T) {
 	killed, items := build(t, []int{3, 2, 1, 4}, 1)

@@ -145,7 +145,7 @@ var errUnsettled = errors.New("log: group over several shards is being appended"
 //
 // Only the newest segment is cut by recovery, and it may have to be cut before a group over several
 // shards whose parts are not all there, or that follows such a group on any of its shards, and so on.
-// So a segment is sealed only when it is durable itself and all those groups are durable everywhere.
+// So a segment ends only when it is durable itself and all those groups are durable everywhere.
 func (l *Log) roll() error {
 	l.dir.rolling.Lock()
 	defer l.dir.rolling.Unlock()

@@ -38,7 +38,7 @@
 //	    generation and offset, segments are linked by number, size and last checksum, and Reader and
 //	    recovery check all of it: damage is an error with a place, never a gap.
 //	L2  Only the newest segment of a shard can have an unclean tail, and only it is ever cut. A
-//	    segment is sealed only after it is durable, and after every group over several shards that it
+//	    segment ends only after it is durable, and after every group over several shards that it
 //	    depends on is durable on all of them.
 //	L3  Nothing is visible beyond what the policy promises: durable under always, written otherwise,
 //	    and never beyond the hold. Watermarks never fall within a generation.
@@ -55,6 +55,9 @@
 //	log.go, writer.go, committer.go   one shard's log
 //	watermark.go, window.go           what readers may see, who waits for it, what the feed serves
 //	reader.go                         the one reader
+//	block.go, sealed.go, sealer.go    sealed segments: the format and its making
+//	unseal.go, filter.go              reading them, in order and by prefix
+//	seal.go, plan.go, retention.go    what happens to segments that have ended
 //	open.go, recover.go, groups.go    recovery
-//	dir.go, retention.go, readonly.go the directory
+//	dir.go, readonly.go, stats.go     the directory
 package log
