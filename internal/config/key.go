@@ -257,7 +257,7 @@ func parseSizePercent(text string) (string, error) {
 	return strconv.FormatInt(n, 10), nil
 }
 
-// parseWords reads words that all come from Enum.
+// parseWords reads words that all come from Enum; they are shown in its order.
 func (k *Key) parseWords(text string) (string, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -273,5 +273,7 @@ func (k *Key) parseWords(text string) (string, error) {
 	if slices.Contains(words, "save") && slices.Contains(words, "nosave") {
 		return "", fmt.Errorf("shutdown options SAVE and NOSAVE can't be used simultaneously")
 	}
+	slices.SortStableFunc(words, func(a, b string) int { return slices.Index(k.Enum, a) - slices.Index(k.Enum, b) })
+	words = slices.Compact(words)
 	return strings.Join(words, " "), nil
 }

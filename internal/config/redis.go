@@ -12,6 +12,7 @@ func redisKeys() []Key {
 	rows = append(rows, redisPersistenceKeys()...)
 	rows = append(rows, redisReplicationKeys()...)
 	rows = append(rows, redisClusterKeys()...)
+	rows = append(rows, redisTLSKeys()...)
 	rows = append(rows, redisFixedKeys()...)
 	for i := range rows {
 		row := &rows[i]
@@ -63,6 +64,11 @@ func text(name, value string, aliases ...string) Key {
 
 func fixed(name, value string) Key {
 	return Key{Name: name, Kind: Text, Default: value, Fixed: true}
+}
+
+// only is a parameter that can be set to the one value it has.
+func only(name, value string) Key {
+	return Key{Name: name, Kind: Enum, Default: value, Enum: []string{value}, Help: "Redis parameter: this value only"}
 }
 
 func hidden(k Key) Key {
@@ -215,6 +221,26 @@ func redisClusterKeys() []Key {
 	}
 }
 
+// redisTLSKeys are what Redis has to say about TLS beyond tlsKeys: Go decides that.
+func redisTLSKeys() []Key {
+	return []Key{
+		only("tls-key-file-pass", ""),
+		only("tls-client-cert-file", ""),
+		only("tls-client-key-file", ""),
+		only("tls-client-key-file-pass", ""),
+		only("tls-dh-params-file", ""),
+		only("tls-ca-cert-dir", ""),
+		only("tls-ciphers", ""),
+		only("tls-ciphersuites", ""),
+		only("tls-prefer-server-ciphers", "no"),
+		only("tls-cluster", "no"),
+		only("tls-replication", "no"),
+		only("tls-session-caching", "yes"), // tickets, which need no memory here
+		only("tls-session-cache-size", "0"),
+		only("tls-session-cache-timeout", "604800"),
+	}
+}
+
 // redisFixedKeys are facts about this server under Redis's names.
 func redisFixedKeys() []Key {
 	return []Key{
@@ -244,20 +270,6 @@ func redisFixedKeys() []Key {
 		fixed("appendfilename", "appendonly.aof"),
 		fixed("appenddirname", "appendonlydir"),
 		{Name: "replicaof", Aliases: []string{"slaveof"}, Fixed: true},
-		fixed("tls-key-file-pass", ""),
-		fixed("tls-client-cert-file", ""),
-		fixed("tls-client-key-file", ""),
-		fixed("tls-client-key-file-pass", ""),
-		fixed("tls-dh-params-file", ""),
-		fixed("tls-ca-cert-dir", ""),
-		fixed("tls-ciphers", ""),
-		fixed("tls-ciphersuites", ""),
-		fixed("tls-prefer-server-ciphers", "no"),
-		fixed("tls-cluster", "no"),
-		fixed("tls-replication", "no"),
-		fixed("tls-session-caching", "yes"), // tickets, which need no memory here
-		fixed("tls-session-cache-size", "0"),
-		fixed("tls-session-cache-timeout", "604800"),
 		fixed("enable-protected-configs", "no"),
 		fixed("enable-module-command", "no"),
 	}
