@@ -68,6 +68,11 @@ func (d *Dir) openReadOnly(tolerant bool) (*Recovery, error) {
 		c := Cursor{s.generation(), s.end.off}
 		r := ShardRecovery{Generation: c.Generation, Found: c, Tail: c, CutBytes: s.size - s.end.pos, Damage: s.damage, Lost: s.lost}
 		if s.reason != nil {
+			if r.CutBytes, err = s.behind(); err != nil {
+				return nil, err
+			}
+		}
+		if s.reason != nil && r.CutBytes > 0 {
 			r.Reason = s.reason.Error()
 			r.CutFrames = s.read - min(s.read, s.end.off)
 		}
@@ -77,6 +82,19 @@ func (d *Dir) openReadOnly(tolerant bool) (*Recovery, error) {
 		d.logs = append(d.logs, l)
 	}
 	return rec, nil
+}
+
+// behind returns how many bytes lie behind the end of the log, without zeros at the end: space that is written ahead.
+func (s *shardScan) behind() (int64, error) {
+	f, err := s.fs.Open(s.newest().path())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	buf := *buffers.Get().(*[]byte)
+	defer buffers.Put(&buf)
+	end, err := trimZeros(f, s.end.pos, s.size, buf)
+	return end - s.end.pos, err
 }
 
 // scanReadOnly scans all shards and decides where each of them ends, as recovery would.

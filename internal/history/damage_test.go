@@ -169,6 +169,7 @@ func TestFlips(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		p := live(t, 51, 500)
 		w := &wounded{p: p, latest: &p.instants[len(p.instants)-1]}
+		p.seal()
 		whole := p.fs
 		if clean {
 			p.s.Close()
@@ -207,7 +208,8 @@ func (d denied) Open(name string) (vfs.File, error) {
 
 // TestFiles takes every file away, cuts it, empties it, makes it unreadable, and puts others in its place.
 func TestFiles(t *testing.T) {
-	p := live(t, 61, 250)
+	p := live(t, 61, 400)
+	p.seal()
 	p.s.Close()
 	w := &wounded{p: p, latest: &p.instants[len(p.instants)-1], whole: open(t, p.fs)}
 	names := files(t, p.fs, gate.Dir)

@@ -77,14 +77,13 @@ func (p *past) reopen(err error) {
 		p.t.Fatal(err)
 	}
 	e, _, err := engine.Open(engine.Options{
-		Now: p.s.Clock.Now,
-		Log: log.Options{FS: p.fs, Dir: gate.Dir, Shards: shards, SegmentBytes: 4 << 10},
+		Now: p.s.Clock.Now, Snapshots: &engine.SnapshotPolicy{Keep: 100, LogKeepBytes: 1 << 30},
+		Log: log.Options{FS: p.fs, Dir: gate.Dir, Shards: shards, SegmentBytes: 66 << 10, Policy: log.Always},
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	e.SetActiveExpire(false)
-	e.SetSnapshotPolicy(engine.SnapshotPolicy{Keep: 100, LogKeepBytes: 1 << 30})
 	p.s = gate.Over(p.t, e, p.fs, p.s.Clock)
 }
 
@@ -94,10 +93,26 @@ func (p *past) command() string {
 	forms := []string{
 		"SET %s v%d", "INCR c%.0s%d", "APPEND a:%s %d", "SET %s brief%d PX 2", "MSET %[1]s m%[2]d x:%[1]s m y:%[1]s m",
 		"MULTI ; INCR n:%s ; RPUSH l:%[1]s e%[2]d ; SADD s m%[2]d", "DEL %s x:%[1]s l:k%[2]d", "HSET h:%s f%d 1", "ZADD z:%s %d m",
-		"XADD st:%s * n %d", "EXPIRE %s %d", "RENAME x:%s r%d", "SPOP s %.0s%d",
+		"XADD st:%s * n %d", "EXPIRE %s %d", "RENAME x:%s r%d", "SPOP s %.0s%d", "SET big:%s %030000d", "SET huge:%s %030000d",
 		"EVAL 'redis.call(\"INCR\",KEYS[1]) redis.call(\"SADD\",KEYS[2],ARGV[1])' 2 n:%s s2 %d",
 	}
 	return fmt.Sprintf(forms[p.rng.IntN(len(forms))], k, n)
+}
+
+// seal seals all segments that have ended, and wants some to be long enough.
+func (p *past) seal() {
+	p.t.Helper()
+	n, err := p.s.E.Dir().Seal()
+	for i := range shards {
+		for _, s := range p.s.E.Dir().Log(i).SegmentList() {
+			if s.Sealed {
+				n++
+			}
+		}
+	}
+	if err != nil || n == 0 {
+		p.t.Fatalf("%d sealed segments: %v", n, err)
+	}
 }
 
 // open opens the past's directory as it is now.

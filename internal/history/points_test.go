@@ -14,6 +14,7 @@ import (
 func TestPoints(t *testing.T) {
 	for seed := range uint64(3) {
 		p := live(t, seed, 700)
+		p.seal()
 		h := p.open()
 		for i := range p.instants {
 			at := &p.instants[i]
