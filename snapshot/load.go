@@ -11,6 +11,9 @@ import (
 	"github.com/kevydb/kevy/log/effect"
 )
 
+// ahead is how many blocks may be decompressed before they are needed.
+const ahead = 2
+
 // Load folds a snapshot file: fold is called with every effect, in order, while the next blocks are read and
 // decompressed on another goroutine. It checks the header, every block and frame, and the footer's counts and
 // whole-file checksum; the caller must throw away what it has folded when Load fails.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -264,4 +265,38 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("loaded %+v with %d effects", h, len(lines))
 		}
 	})
+}
+
+// TestLargeValues: frames that are longer than many blocks, and groups of many frames, come back as they were.
+func TestLargeValues(t *testing.T) {
+	fs := vfs.NewMem()
+	rng := rand.New(rand.NewPCG(3, 4))
+	big := make([]byte, 9<<20)
+	for i := range big {
+		big[i] = byte(rng.IntN(4))
+	}
+	var want []string
+	src := func(emit func(*effect.Effect) error, done func() error) error {
+		for i := range 6 {
+			for part := range 1 + 40*(i%2) {
+				e := effect.Effect{Op: effect.RPush, Args: [][]byte{fmt.Appendf(nil, "k%d", i), big[part*1000 : part*1000+len(big)/(1+5*part)]}}
+				want = append(want, fmt.Sprintf("%s %s", e.Op, e.Args))
+				if err := emit(&e); err != nil {
+					return err
+				}
+			}
+			if err := done(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	info, err := WriteShard(fs, "s.snap", testHeader, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, err := loadLines(fs, "s.snap")
+	if err != nil || info.Keys != 6 || info.Bytes >= info.FrameBytes || !slices.Equal(got, want) {
+		t.Errorf("%d effects of %d, %+v, %v", len(got), len(want), info, err)
+	}
 }

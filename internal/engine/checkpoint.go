@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
@@ -59,6 +60,8 @@ type frozen struct {
 func (e *Engine) freeze() (fs []frozen, nowMS int64) {
 	e.lock(e.all())
 	defer e.unlock(e.all())
+	began := time.Now()
+	defer func() { e.checkpoint.held(time.Since(began)) }()
 	for _, sh := range e.shards {
 		fs = append(fs, frozen{cursor: sh.log.Tail(), view: sh.ks.View(), dirty: sh.dirty, grown: sh.grown()})
 	}
@@ -69,7 +72,16 @@ func (e *Engine) closeView(i int, f *frozen) {
 	sh := e.shards[i]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	began := time.Now()
 	f.view.Close()
+	e.checkpoint.held(time.Since(began))
+}
+
+// held takes note of how long a snapshot has held a shard's lock.
+func (c *checkpointer) held(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status.Held = max(c.status.Held, d)
 }
 
 func (e *Engine) writeSet() (set snapshot.Set, err error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kevydb/kevy/snapshot"
 )
@@ -30,14 +31,15 @@ const (
 // SaveStatus is what INFO and LASTSAVE tell about snapshots.
 type SaveStatus struct {
 	Running    bool
-	Kind       SaveKind // of the running one
-	StartedMS  int64    // of the running one, unix ms
-	Keys       int64    // written so far by the running one
-	KeysTotal  int64    // that the running one will write
-	LastMS     int64    // unix ms at which the newest set was frozen; start-up time if there is none
-	LastID     string   // of the newest set, "" if there is none
-	LastKeys   uint64   // keys of the newest set
-	Count      int      // sets published since start
+	Kind       SaveKind      // of the running one
+	StartedMS  int64         // of the running one, unix ms
+	Held       time.Duration // the longest that the running or last one has held a shard's lock
+	Keys       int64         // written so far by the running one
+	KeysTotal  int64         // that the running one will write
+	LastMS     int64         // unix ms at which the newest set was frozen; start-up time if there is none
+	LastID     string        // of the newest set, "" if there is none
+	LastKeys   uint64        // keys of the newest set
+	Count      int           // sets published since start
 	ByKind     [saveKinds]KindStatus
 	Failures   int   // tries that failed since the last good one
 	RetryMS    int64 // unix ms before which no automatic snapshot is tried again, 0: nothing to wait for
@@ -141,7 +143,7 @@ func (c *checkpointer) begin(kind SaveKind, wait bool) error {
 		return err
 	}
 	s := &c.status
-	s.Running, s.Kind, s.StartedMS, s.KeysTotal = true, kind, c.e.now(), 0
+	s.Running, s.Kind, s.StartedMS, s.KeysTotal, s.Held = true, kind, c.e.now(), 0, 0
 	s.ByKind[kind].Scheduled = false
 	c.progress.Store(0)
 	return nil

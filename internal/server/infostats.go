@@ -37,7 +37,7 @@ func (r *report) counters() {
 	r.fields("keyspace_hits", st.hits.Load(), "keyspace_misses", st.misses.Load())
 	hub := r.srv.hub
 	r.fields("pubsub_channels", hub.Len(pubsub.Channel), "pubsub_patterns", hub.Len(pubsub.Pattern),
-		"pubsubshard_channels", hub.Len(pubsub.Shard), "latest_fork_usec", 0)
+		"pubsubshard_channels", hub.Len(pubsub.Shard), "latest_fork_usec", r.stats.Save.Held.Microseconds())
 	r.field("total_forks", r.stats.Save.Count)
 	r.zeros("migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
 		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
