@@ -162,32 +162,22 @@ func (d *Dir) writeSealed(s *segment, temp string) (raw written, size int64, err
 func (d *Dir) writeBody(s *segment, h *handle, f vfs.File) (raw written, size int64, err error) {
 	st := NewStream(h.src, h.name, s.shard, s.start(), headerBytes, s.end.Load())
 	defer st.Close()
-	z := newSealer(d.blocks(), d.o.sealSizes, &s.segmentHeader)
-	flush := func() error {
-		b, at := z.take()
-		_, err := f.WriteAt(b, at)
-		return err
-	}
-	raw, err = d.walk(st, func(f *Frame) error {
-		z.add(f, st.whole)
-		if len(z.out) < 1<<20 {
-			return nil
-		}
-		return flush()
-	})
+	z := newSealer(d.blocks(), d.o.sealSizes, &s.segmentHeader, f)
+	raw, err = d.walk(st, func(f *Frame) error { return z.add(f, st.whole) })
 	if err != nil {
 		return raw, 0, s.noteDamage(err)
 	}
+	indexPos, size, err := z.end()
+	if err != nil {
+		return raw, 0, err
+	}
 	head := s.segmentHeader
-	head.seal = &sealedInfo{rawSize: s.end.Load(), indexPos: z.end(), lastCRC: raw.lastCRC}
+	head.seal = &sealedInfo{rawSize: s.end.Load(), indexPos: indexPos, lastCRC: raw.lastCRC}
 	if err := head.validate(); err != nil {
 		return raw, 0, err
 	}
-	if err := flush(); err != nil {
-		return raw, 0, err
-	}
 	_, err = f.WriteAt(head.encode(), 0)
-	return raw, z.outAt, err
+	return raw, size, err
 }
 
 // walk reads a stream to its end and calls f, if there is one, with each frame.

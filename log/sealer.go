@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
+	"io"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -23,11 +25,13 @@ type sealSizes struct {
 
 var defaultSealSizes = sealSizes{chunk: 2 << 20, bucket: 16 << 10, bigFrame: 512 << 10, part: 1 << 20, least: 64 << 10}
 
-// sealer encodes the body of a sealed segment: it takes frames and appends finished chunks to out.
-// Not safe for concurrent use.
+// sealer encodes the body of a sealed segment: it takes frames and writes finished chunks. It holds a chunk, and what
+// a chunk takes in the file. Not safe for concurrent use.
 type sealer struct {
 	sizes sealSizes
 	enc   *BlockEncoder
+	dst   io.WriterAt
+	err   error  // of dst, sticky
 	file  uint64 // BlockPlace.File
 	out   []byte
 	outAt int64 // position of out in the file
@@ -49,9 +53,9 @@ type sealFrame struct {
 	single   bool
 }
 
-func newSealer(enc *BlockEncoder, sizes sealSizes, h *segmentHeader) *sealer {
+func newSealer(enc *BlockEncoder, sizes sealSizes, h *segmentHeader, dst io.WriterAt) *sealer {
 	return &sealer{
-		sizes: sizes, enc: enc, file: h.blockFile(), outAt: headerBytes,
+		sizes: sizes, enc: enc, dst: dst, file: h.blockFile(), outAt: headerBytes,
 		cur: chunk{raw: headerBytes, off: h.base},
 	}
 }
@@ -62,11 +66,11 @@ func (h *segmentHeader) blockFile() uint64 {
 }
 
 // add takes the next frame; raw is all of its bytes. It keeps neither.
-func (s *sealer) add(f *Frame, raw []byte) {
+func (s *sealer) add(f *Frame, raw []byte) error {
 	if len(raw) >= s.sizes.bigFrame {
 		s.flush()
 		s.addBig(f, raw)
-		return
+		return s.err
 	}
 	if len(s.frames) > 0 && (len(s.raw)+len(raw) > s.sizes.chunk || len(s.frames) == maxChunkFrames) {
 		s.flush()
@@ -80,6 +84,7 @@ func (s *sealer) add(f *Frame, raw []byte) {
 		x.key = s.raw[at+end-len(f.Key) : at+end] // stays as it is when raw moves
 	}
 	s.frames = append(s.frames, x)
+	return s.err
 }
 
 // begin notes what the index says about the frame that is the next of the chunk being filled.
@@ -197,20 +202,27 @@ func (s *sealer) finish(rawLen, frames int) {
 	s.index.chunks = append(s.index.chunks, c)
 	s.table = s.table[:0]
 	s.cur = chunk{raw: c.raw + int64(rawLen), off: c.end()}
+	s.write()
 }
 
-// end ends the body: the last chunk and the index are in out. It returns the position of the index.
-func (s *sealer) end() (indexPos int64) {
-	s.flush()
-	indexPos = s.outAt + int64(len(s.out))
-	s.out = s.enc.Append(s.out, s.index.append(nil), BlockPlace{s.file, indexPos})
-	return indexPos
-}
-
-// take hands out what is finished, valid until the next call of the sealer.
-func (s *sealer) take() (b []byte, at int64) {
-	b, at = s.out, s.outAt
-	s.outAt += int64(len(b))
+// write writes what is finished.
+func (s *sealer) write() {
+	if s.err == nil {
+		_, s.err = s.dst.WriteAt(s.out, s.outAt)
+	}
+	s.outAt += int64(len(s.out))
 	s.out = s.out[:0]
-	return b, at
+}
+
+// end writes the last chunk and the index. It returns the index's position and the size of the file.
+func (s *sealer) end() (indexPos, size int64, err error) {
+	s.flush()
+	indexPos = s.outAt
+	index := s.index.append(nil)
+	if len(index) > MaxBlock {
+		return 0, 0, fmt.Errorf("log: a segment of %d chunks is too long to be sealed", len(s.index.chunks))
+	}
+	s.out = s.enc.Append(s.out, index, BlockPlace{s.file, indexPos})
+	s.write()
+	return indexPos, s.outAt, s.err
 }
