@@ -176,7 +176,7 @@ func (h *History) foldFrames(i int, s *ShardPlan, f *folder) (g region, err erro
 	if s.From == s.To {
 		return g, nil
 	}
-	r, err := h.reader(i, s.From, s.To)
+	r, err := h.reader(i, s.From, s.To, f.prefix)
 	if err != nil {
 		return g, err
 	}

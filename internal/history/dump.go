@@ -94,7 +94,7 @@ func (d *dumper) open(h *History, i int, o *DumpOptions) error {
 		}
 		opts.Limit, opts.End = log.LimitEnd, *o.To
 	}
-	r, err := h.dir.Log(i).NewReader(from, opts)
+	r, err := h.dir.Log(i).NewReader(from, wanted(opts, o.Prefix))
 	if err != nil {
 		return err
 	}

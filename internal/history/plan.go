@@ -151,7 +151,7 @@ func (h *History) planShard(i int, from, to log.Cursor, end uint64) (ShardPlan, 
 		s.From = to // equal positions are one state
 		return s, nil
 	}
-	r, err := h.reader(i, from, to)
+	r, err := h.reader(i, from, to, nil)
 	if err != nil {
 		return s, fmt.Errorf("%s can't be reached from %s: %w", to, from, err)
 	}
@@ -167,8 +167,17 @@ func (h *History) planShard(i int, from, to log.Cursor, end uint64) (ShardPlan, 
 	return s, nil
 }
 
-func (h *History) reader(shard int, from, to log.Cursor) (*log.Reader, error) {
-	return h.dir.Log(shard).NewReader(from, log.ReaderOptions{Limit: log.LimitEnd, End: to, Follow: true})
+// reader reads the frames between two cursors; with a prefix perhaps without those that it does not want.
+func (h *History) reader(shard int, from, to log.Cursor, prefix []byte) (*log.Reader, error) {
+	return h.dir.Log(shard).NewReader(from, wanted(log.ReaderOptions{Limit: log.LimitEnd, End: to, Follow: true}, prefix))
+}
+
+// wanted restricts a reader to frames that a prefix may want, and their groups.
+func wanted(o log.ReaderOptions, prefix []byte) log.ReaderOptions {
+	if len(prefix) > 0 {
+		o.Prefixes, o.Groups = [][]byte{prefix}, true
+	}
+	return o
 }
 
 // planTime takes the newest base that has no frame after a time, and the frames up to it.

@@ -1,0 +1,206 @@
+package history_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/history"
+	"github.com/kevydb/kevy/internal/testkit/gate"
+	"github.com/kevydb/kevy/log"
+)
+
+func TestParseTime(t *testing.T) {
+	zone := time.FixedZone("X", 2*3600)
+	now := time.Date(2026, 3, 1, 10, 0, 0, 5_000_000, zone)
+	for text, want := range map[string]string{
+		"2026-02-28T08:42:00Z":           "2026-02-28T08:42:00.000Z",
+		"2026-02-28T10:42:00.1239+01:00": "2026-02-28T10:42:00.123+01:00",
+		"2026-02-28 23:59":               "2026-02-28T23:59:00.000+02:00",
+		"2026-02-28 23:59:58.75":         "2026-02-28T23:59:58.750+02:00",
+		"yesterday 10:42":                "2026-02-28T10:42:00.000+02:00",
+		"today 09:00:01":                 "2026-03-01T09:00:01.000+02:00",
+		"09:42":                          "2026-03-01T09:42:00.000+02:00",
+		"10:00:00.005":                   "2026-03-01T10:00:00.005+02:00",
+		"-15m":                           "2026-03-01T09:45:00.005+02:00",
+		"-1h30m":                         "2026-03-01T08:30:00.005+02:00",
+		"-250ms":                         "2026-03-01T09:59:59.755+02:00",
+		"now":                            "2026-03-01T10:00:00.005+02:00",
+	} {
+		got, err := history.ParseTime(text, now)
+		if err != nil || history.FormatTime(got) != want {
+			t.Errorf("%q: %s, %v; want %s", text, history.FormatTime(got), err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"10:42": "after now", "2026-03-01 10:42": "after now", "15m": "want RFC 3339", "": "want RFC 3339", "-15": "want RFC 3339",
+		"tomorrow 10:42": "want RFC 3339", "25:00": "want RFC 3339", "2026-02-30 10:00": "want RFC 3339", "yesterday": "want RFC 3339",
+	} {
+		if got, err := history.ParseTime(text, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %s, %v; want an error with %q", text, got, err, want)
+		}
+	}
+}
+
+func TestParsePoint(t *testing.T) {
+	now := time.Date(2026, 3, 1, 10, 50, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"latest":                          "latest",
+		"376815668242923:7":               "cursor 376815668242923:7",
+		"376815668242923:7,37681566824:0": "cursor 376815668242923:7,37681566824:0",
+		"before:DEL user:*":               "before the last DEL user:*",
+		"since:10:42,before:FLUSHALL":     "before the first FLUSHALL since ",
+		"10:42":                           "time ",
+		"-5m":                             "time ",
+	} {
+		p, err := history.ParsePoint(text, now)
+		if err != nil || !strings.HasPrefix(p.String(), want) {
+			t.Errorf("%q: %q, %v; want %q", text, p, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "7", "1:", "before:", "before:'x", "since:x,before:DEL", "1:2,3"} {
+		if p, err := history.ParsePoint(text, now); err == nil {
+			t.Errorf("%q: %s", text, p)
+		}
+	}
+}
+
+// restore restores into a new directory and opens that.
+func (p *past) restore(o history.RestoreOptions) (*history.Restored, *gate.Store) {
+	p.t.Helper()
+	o.From, o.FS, o.Now = history.Source{FS: p.fs, Dir: gate.Dir}, p.fs, p.s.Clock.Now
+	r, err := history.Restore(o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	e, _, err := engine.Open(engine.Options{Now: p.s.Clock.Now, Log: log.Options{FS: p.fs, Dir: o.To}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r, gate.Over(p.t, e, p.fs, p.s.Clock)
+}
+
+// TestRestorePrefix: keys below a prefix, whatever shape the effects had that made them.
+func TestRestorePrefix(t *testing.T) {
+	p := live(t, 71, 300)
+	p.s.Do("MSET x:1 a y:1 b x:2 c")
+	p.s.Do("DEL x:2 y:1 x:nosuch")
+	want := p.s.Do("PREFIX.DIGEST x:")
+	r, s := p.restore(history.RestoreOptions{To: "to", Prefix: []byte("x:")})
+	if got := s.Digest(); got != want || !strings.Contains(want, r.Digest) {
+		t.Errorf("digest %q (told %s), want %q", got, r.Digest, want)
+	}
+	s.Close()
+	p.s.Close()
+}
+
+// TestKeepExpired: what is past its deadline by now goes with the start, unless it is to stay.
+func TestKeepExpired(t *testing.T) {
+	p := live(t, 81, 0)
+	p.s.Do("SET brief v PX 100")
+	p.s.Do("SET long v PX 100000000")
+	p.s.Do("HSET h f 1 g 2")
+	p.s.Do("HPEXPIRE h 100 FIELDS 1 f")
+	at := history.At(p.s.Cursors()...)
+	p.s.Clock.Advance(1000)
+	for _, keep := range []bool{false, true} {
+		r, s := p.restore(history.RestoreOptions{To: fmt.Sprint("to", keep), Point: at, KeepExpired: keep})
+		if r.Overdue != 2 || r.Kept != keep {
+			t.Errorf("%d are past their deadline, kept: %v", r.Overdue, r.Kept)
+		}
+		want := map[bool]string{false: ":1\r\n", true: ":2\r\n"}[keep]
+		if got := s.Do("EXISTS brief long"); got != want {
+			t.Errorf("keep %v: EXISTS %q", keep, got)
+		}
+		if got := s.Do("HLEN h"); got != want {
+			t.Errorf("keep %v: HLEN %q", keep, got)
+		}
+		if got := s.Do("PTTL brief"); keep && got != ":-1\r\n" {
+			t.Errorf("PTTL %q", got)
+		}
+		s.Close()
+	}
+	p.s.Close()
+}
+
+// TestRestoreRefuses: nothing is made of a bad request, and nothing that is there is touched.
+func TestRestoreRefuses(t *testing.T) {
+	p := live(t, 91, 20)
+	src := history.Source{FS: p.fs, Dir: gate.Dir}
+	for name, o := range map[string]history.RestoreOptions{
+		"into itself":     {From: src, To: gate.Dir + "/sub"},
+		"not empty":       {From: src, To: gate.Dir},
+		"no such source":  {From: history.Source{FS: p.fs, Dir: "nowhere"}, To: "to"},
+		"unknown cursor":  {From: src, To: "to", Point: history.At(log.Cursor{Generation: 1}, log.Cursor{}, log.Cursor{})},
+		"before all time": {From: src, To: "to", Point: history.AtTime(1)},
+	} {
+		o.FS, o.Now = p.fs, p.s.Clock.Now
+		if r, err := history.Restore(o); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if _, err := p.fs.Stat("to"); err == nil {
+			t.Errorf("%s: a directory was made", name)
+		}
+	}
+	r, err := history.Restore(history.RestoreOptions{From: src, FS: p.fs, To: "to", DryRun: true, Now: p.s.Clock.Now})
+	if err != nil || r.Frames == 0 || len(r.New) != 0 {
+		t.Errorf("dry run: %+v, %v", r, err)
+	}
+	if _, err := p.fs.Stat("to"); err == nil {
+		t.Error("a dry run made a directory")
+	}
+	p.s.Close()
+}
+
+// TestGaps: a set whose log is gone is a point, what lies between it and the next one is a gap.
+func TestGaps(t *testing.T) {
+	p := live(t, 101, 30)
+	p.s.E.SetSnapshotPolicy(engine.SnapshotPolicy{Keep: 3})
+	var sets []instant
+	for i := range 3 {
+		for n := range 5 {
+			p.s.Do(fmt.Sprintf("MSET g%d 1 h%d 2 i%d 3 j%d %d", n, n, n, n, i))
+		}
+		p.s.Clock.Advance(1000)
+		if err := p.s.E.Save(); err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, instant{p.s.Cursors(), p.s.Clock.Now(), p.s.Digest(), true})
+		p.s.Clock.Advance(1000)
+		p.s.Do("FLUSHALL") // ends the segments
+		p.s.Do("MSET g1 1 h1 2 i1 3 k1 1 l1 1 m1 1")
+	}
+	if err := p.s.E.Save(); err != nil { // drops the first set
+		t.Fatal(err)
+	}
+	end := instant{p.s.Cursors(), p.s.Clock.Now(), p.s.Digest(), true}
+	h := p.open()
+	l := h.List()
+	if len(l.Gaps) == 0 || len(l.Windows) == 0 || !l.Windows[len(l.Windows)-1].Latest {
+		t.Errorf("windows %+v, gaps %+v", l.Windows, l.Gaps)
+	}
+	p.must(h, history.At(sets[2].cursors...), &sets[2])
+	p.must(h, history.Latest(), &end)
+	for _, g := range l.Gaps {
+		for _, ms := range []int64{g.FromMS + 1, (g.FromMS + g.ToMS) / 2} {
+			if ms >= g.ToMS {
+				continue
+			}
+			if pl, err := h.Plan(history.AtTime(ms), nil); err == nil {
+				t.Errorf("time %d in the gap %+v: %+v", ms, g, pl)
+			}
+		}
+	}
+	for i, s := range l.Shards {
+		for _, w := range s.Windows {
+			at := p.s.Cursors()
+			at[i] = w.From
+			if _, err := h.Plan(history.At(at...), nil); err != nil && len(l.Windows) == 1 {
+				t.Errorf("shard %d: %s in the window %+v: %v", i, w.From, w, err)
+			}
+		}
+	}
+	p.s.Close()
+}
