@@ -58,27 +58,27 @@ func tlsKeys() []Key {
 			field: func(c *Config) any { return &c.TLSPort },
 		},
 		{
-			Name: "tls-cert-file", Kind: Text,
+			Name: "tls-cert-file", Kind: Text, Live: true,
 			Help:  "PEM file of the server's certificate",
 			field: func(c *Config) any { return &c.TLSCert },
 		},
 		{
-			Name: "tls-key-file", Kind: Text,
+			Name: "tls-key-file", Kind: Text, Live: true,
 			Help:  "PEM file of the certificate's key",
 			field: func(c *Config) any { return &c.TLSKey },
 		},
 		{
-			Name: "tls-ca-cert-file", Kind: Text,
+			Name: "tls-ca-cert-file", Kind: Text, Live: true,
 			Help:  "PEM file of the authorities that sign clients' certificates",
 			field: func(c *Config) any { return &c.TLSCACert },
 		},
 		{
-			Name: "tls-auth-clients", Kind: Enum, Default: "yes", Enum: []string{"no", "yes", "optional"},
+			Name: "tls-auth-clients", Kind: Enum, Live: true, Default: "yes", Enum: []string{"no", "yes", "optional"},
 			Help:  "whether clients of the TLS port need a certificate",
 			field: func(c *Config) any { return &c.TLSAuthClients },
 		},
 		{
-			Name: "tls-protocols", Kind: Text,
+			Name: "tls-protocols", Kind: Text, Live: true,
 			Help:  "versions of TLS: TLSv1.2 TLSv1.3 is the default",
 			field: func(c *Config) any { return &c.TLSProtocols },
 		},

@@ -96,6 +96,10 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 			srv.evictor.setLimit(srv, clientLimit(cfg))
 		case "min-replicas-to-write", "min-replicas-max-lag":
 			srv.setGate(gateReplicas, wantsReplicas(cfg))
+		case "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols":
+			if err := srv.applyTLS(cfg, k.Name); err != nil {
+				return err
+			}
 		case "maxmemory-policy":
 			srv.lfu.Store(strings.HasSuffix(cfg.MaxMemoryPolicy, "-lfu"))
 		case "requirepass", "acllog-max-len", "acl-pubsub-default":

@@ -67,6 +67,7 @@ type Server struct {
 	netBase  atomic.Pointer[resp.Stats] // counters at the last CONFIG RESETSTAT
 	memory   memory
 	bounds   outputBounds
+	secure   atomic.Pointer[tls.Config] // what the TLS port speaks, nil if there is none
 	evictor  evictor
 	access   access
 	ids      identity
@@ -150,7 +151,7 @@ func (srv *Server) Listen() error {
 		return err
 	}
 	if cfg.TLSPort != 0 {
-		secure, err := tlsConfig(cfg)
+		secure, err := srv.secured(cfg)
 		if err != nil {
 			return err
 		}

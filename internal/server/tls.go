@@ -16,6 +16,33 @@ var tlsVersions = map[string]uint16{
 	"tlsv1": tls.VersionTLS10, "tlsv1.1": tls.VersionTLS11, "tlsv1.2": tls.VersionTLS12, "tlsv1.3": tls.VersionTLS13,
 }
 
+// secured returns the configuration of a TLS port: each client gets what CONFIG SET has made of it by then.
+func (srv *Server) secured(cfg *config.Config) (*tls.Config, error) {
+	now, err := tlsConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	srv.secure.Store(now)
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12, // of the answer that a client gets if it can't be served; now has its own
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return srv.secure.Load(), nil },
+	}, nil
+}
+
+// applyTLS puts changed keys of TLS into force for clients to come. Without a TLS port there is nothing to change.
+func (srv *Server) applyTLS(cfg *config.Config, name string) error {
+	if srv.secure.Load() == nil {
+		return nil
+	}
+	next, err := tlsConfig(cfg)
+	if err != nil {
+		srv.log.Warn("TLS configuration not changed", "error", err)
+		return config.SetFailed(name, errors.New("Unable to update TLS configuration. Check server logs.")) //nolint:revive,staticcheck // Redis's words
+	}
+	srv.secure.Store(next)
+	return nil
+}
+
 // tlsConfig returns what the TLS port speaks. Errors name the key to correct.
 func tlsConfig(cfg *config.Config) (*tls.Config, error) {
 	if cfg.TLSCert == "" || cfg.TLSKey == "" {
@@ -34,10 +61,11 @@ func tlsConfig(cfg *config.Config) (*tls.Config, error) {
 		out.ClientAuth = tls.RequireAndVerifyClientCert
 	case "optional":
 		out.ClientAuth = tls.VerifyClientCertIfGiven
-	default:
-		return out, nil
 	}
 	if cfg.TLSCACert == "" {
+		if cfg.TLSAuthClients == "no" {
+			return out, nil
+		}
 		return nil, errors.New("tls-auth-clients needs tls-ca-cert-file, the authority that signs the clients' certificates " +
 			"(tls-auth-clients no: clients need none)")
 	}

@@ -69,11 +69,13 @@ func TestTLSPort(t *testing.T) {
 	}{{"yes", true, false}, {"optional", true, true}, {"no", true, true}} {
 		cfg := config.Default()
 		cfg.TLSCert, cfg.TLSKey, cfg.TLSCACert, cfg.TLSAuthClients = cert, key, cert, c.auth
-		secure, err := tlsConfig(cfg)
+		s := start(t, testOptions{set: map[string]string{
+			"tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": cert, "tls-auth-clients": c.auth,
+		}})
+		secure, err := s.secured(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := start(t, testOptions{})
 		addr, err := s.listenOn("tcp", "127.0.0.1:0", resp.ListenOptions{TLS: secure})
 		if err != nil {
 			t.Fatal(err)
@@ -95,6 +97,20 @@ func TestTLSPort(t *testing.T) {
 		}
 		if got := ping(); got != c.without {
 			t.Errorf("%s, without a certificate: %v", c.auth, got)
+		}
+		control := s.client()
+		control.want("CONFIG SET tls-auth-clients yes tls-protocols SSLv3", "-ERR CONFIG SET failed (possibly related to argument 'tls-*")
+		control.want("CONFIG SET tls-ca-cert-file /nope", "-ERR CONFIG SET failed*")
+		if got := ping(); got != c.without {
+			t.Errorf("%s, without a certificate, after a change that failed: %v", c.auth, got)
+		}
+		control.want("CONFIG SET tls-auth-clients yes", "+OK")
+		if ping() || !ping(pair) {
+			t.Errorf("%s: a change to yes has no effect", c.auth)
+		}
+		control.want("CONFIG SET tls-auth-clients no", "+OK")
+		if !ping() {
+			t.Errorf("%s: a change to no has no effect", c.auth)
 		}
 	}
 }
