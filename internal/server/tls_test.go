@@ -51,47 +51,51 @@ func makeCertificate(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
-// TestTLSPort: clients with and without a certificate, as tls-auth-clients says.
+// startTLS starts a server with a TLS port. ping tells whether it serves a client with these certificates.
+func startTLS(t *testing.T, cert, key, auth string) (s *testServer, ping func(...tls.Certificate) bool) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	data, err := os.ReadFile(cert)
+	if err != nil || !roots.AppendCertsFromPEM(data) {
+		t.Fatal("no certificate", err)
+	}
+	s = start(t, testOptions{set: map[string]string{
+		"tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": cert, "tls-auth-clients": auth,
+	}})
+	secure, err := s.secured(s.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, err := s.listenOn("tcp", "127.0.0.1:0", resp.ListenOptions{TLS: secure})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func(certs ...tls.Certificate) bool {
+		conn, err := tls.Dial("tcp", addr.String(), &tls.Config{RootCAs: roots, Certificates: certs})
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		_, _ = conn.Write([]byte("PING\r\n"))
+		buf := make([]byte, 7)
+		n, _ := conn.Read(buf)
+		return string(buf[:n]) == "+PONG\r\n"
+	}
+}
+
+// TestTLSPort: clients with and without a certificate, as tls-auth-clients says, at the start and by CONFIG SET.
 func TestTLSPort(t *testing.T) {
 	cert, key := makeCertificate(t)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	data, err := os.ReadFile(cert)
-	if err != nil || !roots.AppendCertsFromPEM(data) {
-		t.Fatal("no certificate", err)
-	}
 	for _, c := range []struct {
 		auth          string
 		with, without bool
 	}{{"yes", true, false}, {"optional", true, true}, {"no", true, true}} {
-		cfg := config.Default()
-		cfg.TLSCert, cfg.TLSKey, cfg.TLSCACert, cfg.TLSAuthClients = cert, key, cert, c.auth
-		s := start(t, testOptions{set: map[string]string{
-			"tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": cert, "tls-auth-clients": c.auth,
-		}})
-		secure, err := s.secured(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr, err := s.listenOn("tcp", "127.0.0.1:0", resp.ListenOptions{TLS: secure})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ping := func(certs ...tls.Certificate) bool {
-			conn, err := tls.Dial("tcp", addr.String(), &tls.Config{RootCAs: roots, Certificates: certs})
-			if err != nil {
-				return false
-			}
-			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-			_, _ = conn.Write([]byte("PING\r\n"))
-			buf := make([]byte, 7)
-			n, _ := conn.Read(buf)
-			return string(buf[:n]) == "+PONG\r\n"
-		}
+		s, ping := startTLS(t, cert, key, c.auth)
 		if got := ping(pair); got != c.with {
 			t.Errorf("%s, with a certificate: %v", c.auth, got)
 		}
