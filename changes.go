@@ -133,6 +133,9 @@ func publicError(err error) error {
 	case errors.Is(err, log.ErrClosed):
 		return ErrClosed
 	}
+	if reply, ok := errors.AsType[feed.Error](err); ok {
+		return Error(reply)
+	}
 	return err
 }
 

@@ -112,9 +112,10 @@ func (w *mirrorShard) note(f func(s *MirrorStatus)) {
 func passing(err error) bool {
 	var resync *ResyncError
 	var apply *applyError
+	var own Error // of an embedded store
 	var reply client.Error
 	switch {
-	case err == nil, errors.As(err, &resync), errors.As(err, &apply), errors.Is(err, ErrCursorAhead), errors.Is(err, ErrFeedDisabled),
+	case err == nil, errors.As(err, &resync), errors.As(err, &apply), errors.As(err, &own), errors.Is(err, ErrCursorAhead), errors.Is(err, ErrFeedDisabled),
 		errors.Is(err, ErrClosed), errors.Is(err, errShardsChanged), errors.Is(err, errMirror):
 		return false
 	case !errors.As(err, &reply):

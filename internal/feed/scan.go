@@ -64,6 +64,7 @@ func (f *Feed) Scan(args [][]byte, w *resp.Writer, freeze Freezer) {
 		w.Error(f.reply(err))
 		return
 	}
+	grow(w, len(body.w.Buf)+len(next)+headerRoom)
 	w.Array(4)
 	w.Uint(at.Generation)
 	w.Uint(at.Offset)
