@@ -120,7 +120,7 @@ var streamCommands = []*Command{
 			{Name: "milliseconds", Type: "integer", Token: "BLOCK", Flags: []string{"optional"}},
 			{Name: "streams", Type: "block", Token: "STREAMS", Args: []Arg{
 				{Name: "key", Type: "key", Flags: []string{"multiple"}},
-				{Name: "ID", Type: "string", Flags: []string{"multiple"}},
+				{Name: "id", Type: "string", Flags: []string{"multiple"}},
 			}},
 		},
 		Keys: streamKeys,
@@ -139,7 +139,7 @@ var streamCommands = []*Command{
 		},
 		Doc: []Arg{
 			{Name: "key", Type: "key"},
-			{Name: "ID", Type: "string", Flags: []string{"multiple"}},
+			{Name: "id", Type: "string", Flags: []string{"multiple"}},
 		},
 		Plan:    planXDel,
 		Effects: "XDEL key id...",

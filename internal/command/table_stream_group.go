@@ -151,7 +151,7 @@ var streamGroupCommands = []*Command{
 			{Name: "noack", Type: "pure-token", Token: "NOACK", Flags: []string{"optional"}},
 			{Name: "streams", Type: "block", Token: "STREAMS", Args: []Arg{
 				{Name: "key", Type: "key", Flags: []string{"multiple"}},
-				{Name: "ID", Type: "string", Flags: []string{"multiple"}},
+				{Name: "id", Type: "string", Flags: []string{"multiple"}},
 			}},
 		},
 		Keys:    streamKeys,
@@ -172,7 +172,7 @@ var streamGroupCommands = []*Command{
 		Doc: []Arg{
 			{Name: "key", Type: "key"},
 			{Name: "group", Type: "string"},
-			{Name: "ID", Type: "string", Flags: []string{"multiple"}},
+			{Name: "id", Type: "string", Flags: []string{"multiple"}},
 		},
 		Plan:    planXAck,
 		Effects: "XACK key group id...",
@@ -194,7 +194,7 @@ var streamGroupCommands = []*Command{
 			{Name: "group", Type: "string"},
 			{Name: "consumer", Type: "string"},
 			{Name: "min-idle-time", Type: "string"},
-			{Name: "ID", Type: "string", Flags: []string{"multiple"}},
+			{Name: "id", Type: "string", Flags: []string{"multiple"}},
 			{Name: "ms", Type: "integer", Token: "IDLE", Flags: []string{"optional"}},
 			{Name: "unix-time-milliseconds", Type: "unix-time", Token: "TIME", Flags: []string{"optional"}},
 			{Name: "count", Type: "integer", Token: "RETRYCOUNT", Flags: []string{"optional"}},
