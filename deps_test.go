@@ -39,7 +39,7 @@ var depsRules = map[string][]string{
 	"internal/bench":   {}, // a client: nothing of kevy
 	"internal/client":  {},
 	"internal/server": {
-		"internal/acl", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
+		"internal/acl", "internal/client", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {

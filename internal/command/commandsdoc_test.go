@@ -131,7 +131,7 @@ func argument(a *Arg) string {
 	var s string
 	switch a.Type {
 	case "pure-token":
-		s = cmp.Or(a.Token, a.Name)
+		s = cmp.Or(a.Token, `""`)
 	case "oneof":
 		s = strings.ReplaceAll(strings.TrimSpace(alternatives(a.Args)), "\n", " | ")
 		if !slices.Contains(a.Flags, "optional") || slices.Contains(a.Flags, "multiple") {

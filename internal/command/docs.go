@@ -84,6 +84,9 @@ func writeArg(w *resp.Writer, a *Arg) {
 	head := present(pair{"name", a.Name}, pair{"type", a.Type}, pair{"display_text", display})
 	tail := present(pair{"token", a.Token}, pair{"since", a.Since},
 		pair{"deprecated_since", a.DeprecatedSince})
+	if a.Type == "pure-token" && a.Token == "" { // the empty string is the token
+		tail = append([]pair{{"token", ""}}, tail...)
+	}
 	n := len(head) + len(tail)
 	for _, has := range []bool{hasSpec, len(a.Flags) > 0, nested} {
 		if has {

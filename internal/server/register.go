@@ -27,6 +27,7 @@ func handlers() []handlerFunc {
 	registerModule(r)
 	registerACL(r)
 	r["monitor"] = monitorCommand
+	r["migrate"] = migrateCommand
 	out := make([]handlerFunc, len(command.All()))
 	for _, row := range command.All() {
 		fn, ok := r[row.Name]
