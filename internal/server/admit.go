@@ -81,7 +81,7 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 		s.refuse(cmd, msgNoMulti)
 	case gate&gateACL != 0 && !s.permitted(cmd, args):
 	case gate&gateScript != 0 && s.duringScript(cmd, args):
-	case gate&gateMemory != 0 && gate&gateScript == 0 && !s.srv.memory.room(s.ticket()) && s.needsMemory(cmd, args):
+	case gate&gateMemory != 0 && gate&gateScript == 0 && !s.makeRoom() && s.needsMemory(cmd, args):
 		s.refuse(cmd, msgOOM)
 	case gate&gateNoWrites != 0 && s.writeRefused(cmd, args, gate):
 	case s.gate&gateSubscriber != 0 && !s.w.RESP3() && !subscriberMay(cmd):
@@ -102,6 +102,17 @@ func (s *session) refuse(cmd *command.Command, text string) {
 		return
 	}
 	s.reject(text)
+}
+
+// makeRoom evicts what is above maxmemory and reports whether there is room. The client is told of its keys that went
+// before it gets the command's reply: what that shows is the state without them.
+func (s *session) makeRoom() bool {
+	before := s.srv.eng.Evicted()
+	room := s.srv.memory.room(s.ticket())
+	if s.srv.eng.Evicted() != before {
+		s.drainInbox()
+	}
+	return room
 }
 
 // needsMemory reports whether the command must not run above maxmemory: one that may take memory,

@@ -103,3 +103,26 @@ func TestAccessClock(t *testing.T) {
 	c.want("SET x 2", "+OK")
 	c.want("OBJECT IDLETIME x", ":0")
 }
+
+// TestEvictionIsToldFirst: the invalidation of a key evicted for a command comes before the command's reply.
+func TestEvictionIsToldFirst(t *testing.T) {
+	c := start(t, testOptions{}).client()
+	c.want("HELLO 3", "%[*")
+	c.want("CLIENT TRACKING ON", "+OK")
+	c.want("CONFIG SET maxmemory-policy volatile-random", "+OK")
+	c.want("SETEX volatile 10000 x", "+OK")
+	c.want("GET volatile", "x")
+	used, err := strconv.Atoi(c.field("memory", "used_memory"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.want("CONFIG SET maxmemory "+strconv.Itoa(used+100<<10), "+OK")
+	c.want("SETBIT big 16000000 0", ":0")
+	c.send("GETBIT big 0")
+	if got := c.read(); !strings.Contains(got, "invalidate") || !strings.Contains(got, "volatile") {
+		t.Errorf("before the reply: %s", got)
+	}
+	if got := c.read(); got != ":0" {
+		t.Errorf("the reply: %s", got)
+	}
+}
