@@ -36,13 +36,14 @@ type ShardRecovery struct {
 
 // shardScan is what the directory of one shard holds.
 type shardScan struct {
-	fs     vfs.FS
-	shard  int
-	dir    string
-	man    *shardManifest
-	sealed []uint64 // of which segments there is a sealed file, ascending
-	stray  string   // a newest segment that is not part of the log
-	ahead  *segment // the same, when its header is good; see Bridge
+	fs       vfs.FS
+	shard    int
+	dir      string
+	man      *shardManifest
+	sealed   []uint64 // of which segments there is a sealed file, ascending
+	stray    string   // a newest segment that is not part of the log
+	strayErr error    // its header is bad, nil: it is not
+	ahead    *segment // the same, when its header is good; see Bridge
 	// aheadSize is the length of ahead's file.
 	aheadSize int64
 	segs      []*segment // the log's, ascending
@@ -108,11 +109,18 @@ func (s *shardScan) list() error {
 		s.lost = s.damage[len(s.damage)-1]
 	}
 	if g := s.newest().generation; g != s.generation() {
-		err := s.broken(&CorruptError{
-			File: s.newest().path(), Position: 0,
-			Err: corruptf("newest segment is of generation %d, the manifest's is %d", g, s.generation()),
-		})
-		if err != nil {
+		err := s.strayErr // it was no stray: the manifest knows its generation
+		switch {
+		case err != nil:
+		case g < s.generation():
+			err = s.missing(s.newest().number+1, fmt.Sprintf(": the one before it is of generation %d, the manifest's is %d", g, s.generation()))
+		default:
+			err = &CorruptError{
+				File: s.newest().path(), Position: 0,
+				Err: corruptf("newest segment is of generation %d, the manifest's is %d", g, s.generation()),
+			}
+		}
+		if err := s.broken(err); err != nil {
 			return err
 		}
 		s.lost = s.damage[len(s.damage)-1]
@@ -151,7 +159,7 @@ func (s *shardScan) take(n uint64, newest bool) error {
 	seg, size, err := s.openHeader(name, n)
 	if err != nil {
 		if newest && size <= headerBytes && errors.Is(err, ErrCorrupt) {
-			s.stray = name // made just before a crash, which took its header
+			s.stray, s.strayErr = name, err // made just before a crash, which took its header
 			return nil
 		}
 		return s.broken(err)
@@ -354,6 +362,12 @@ func (s *shardScan) ended(st *Stream, err error) error {
 func (s *shardScan) checkClean() (clean bool, err error) {
 	end := s.man.End
 	found := shardEnd{s.newest().number, s.end.pos, Cursor{s.generation(), s.end.off}}
+	switch {
+	case s.strayErr != nil:
+		return false, s.strayErr
+	case s.stray == "" && found.Segment < end.Segment:
+		return false, s.missing(found.Segment+1, fmt.Sprintf(": the log was closed cleanly in segment %d", end.Segment))
+	}
 	if s.stray != "" || found != *end {
 		return false, &CorruptError{File: s.newest().path(), Position: s.end.pos, Cursor: found.Cursor, Err: corruptf(
 			"closed cleanly at %v, byte %d of segment %d, but the log ends here", end.Cursor, end.Size, end.Segment)}

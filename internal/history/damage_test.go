@@ -75,6 +75,12 @@ func write(t testing.TB, f vfs.FS, name string, b []byte) {
 	}
 }
 
+// place is how a file must be named: by its shard or snapshot set, and its name; a segment whatever its form.
+func place(name string) string {
+	base, _ := strings.CutSuffix(path.Base(name), ".sealed")
+	return path.Join(path.Base(path.Dir(name)), strings.TrimSuffix(base, ".seg"))
+}
+
 // wounded checks what the tools make of a damaged copy of a past: a restore refuses or gives what was there, and
 // verify names one of the files.
 type wounded struct {
@@ -187,7 +193,7 @@ func TestFlips(t *testing.T) {
 			write(t, f, name, b)
 			// In a directory that was not closed, a tail behind the durable mark is cut as a crash leaves it: it is
 			// noted. Zeros written ahead are no data.
-			w.check(name, f, clean || b[at] != bit, path.Base(name), path.Base(path.Dir(name)))
+			w.check(name, f, clean || b[at] != bit, place(name))
 		}
 		t.Logf("%d restores refused, %d places named, in %d files", w.refused, w.named, len(names))
 	}
@@ -214,25 +220,25 @@ func TestFiles(t *testing.T) {
 	w := &wounded{p: p, latest: &p.instants[len(p.instants)-1], whole: open(t, p.fs)}
 	names := files(t, p.fs, gate.Dir)
 	for i, name := range names {
-		base, set := path.Base(name), path.Base(path.Dir(name))
+		base := place(name)
 		f := p.fs.KillClone()
 		if err := f.Remove(name); err != nil {
 			t.Fatal(err)
 		}
-		w.check("missing "+name, f, true, base, set)
-		w.check("unreadable "+name, denied{p.fs, name}, true, base, set)
+		w.check("missing "+name, f, true, base)
+		w.check("unreadable "+name, denied{p.fs, name}, true, base)
 		b := read(t, p.fs, name)
 		f = p.fs.KillClone()
 		write(t, f, name, b[:len(b)/2])
-		w.check("half of "+name, f, true, base, set)
+		w.check("half of "+name, f, true, base)
 		f = p.fs.KillClone()
 		write(t, f, name, nil)
-		w.check("nothing of "+name, f, true, base, set)
+		w.check("nothing of "+name, f, true, base)
 		other := names[(i+1+p.rng.IntN(len(names)-1))%len(names)]
 		f = p.fs.KillClone()
 		write(t, f, name, read(t, p.fs, other))
 		write(t, f, other, b)
-		w.check("swapped "+name+" and "+other, f, true, base, path.Base(other), set, path.Base(path.Dir(other)))
+		w.check("swapped "+name+" and "+other, f, true, base, place(other))
 	}
 	t.Logf("%d files, %d restores refused, %d places named", len(names), w.refused, w.named)
 }

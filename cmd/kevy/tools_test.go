@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/history"
+)
+
+// TestTools runs the tools on a directory in use, and on it when it is damaged.
+func TestTools(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := startServer(t, dir, "--shards", "2")
+	defer s.KillAndCheck(t)
+	c := dial(t, s.Addr)
+	for _, line := range []string{"MSET a 1 b 2 c 3 d 4", "SAVE", "HSET h f \xff", "FLUSHALL", "SET e 5", "SET f 6 EX 5000"} {
+		if _, err := c.Must(strings.Fields(line)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want int, contains string, args ...string) string {
+		t.Helper()
+		code, out, errs := kevy(args...)
+		if code != want || !strings.Contains(out+errs, contains) {
+			t.Fatalf("kevy %q: exit code %d, want %d with %q\n%s%s", args, code, want, contains, out, errs)
+		}
+		return out
+	}
+	var l history.Listing
+	if err := json.Unmarshal([]byte(expect(exitOK, "", "log", "list", dir, "--json")), &l); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Shards) != 2 || len(l.Sets) != 1 || len(l.Windows) != 1 || l.Shards[0].Generations[1].CauseName != "flushall" {
+		t.Errorf("%+v", l)
+	}
+	expect(exitOK, "flushall of", "log", "list", dir)
+	if out := expect(exitOK, "", "log", "dump", dir, "--format", "json"); strings.Count(out, "\n") != strings.Count(out, `"argv"`) || !strings.Contains(out, "argv_base64") {
+		t.Errorf("dump: %s", out)
+	}
+	if out := expect(exitOK, "", "log", "dump", dir, "--format", "resp"); strings.Count(out, "FLUSHALL") != 1 {
+		t.Errorf("dump: %q", out)
+	}
+	tail := l.Shards[1].Tail
+	expect(exitOK, "", "log", "dump", dir, "--shard", "1", "--from", tail.String())
+	expect(exitFailed, "no such generation", "log", "dump", dir, "--shard", "1", "--from", "77:0")
+	expect(exitFailed, "say which", "log", "dump", dir, "--from", tail.String())
+	expect(exitOK, "sound", "verify", dir, "--deep")
+	expect(exitFound, "5 added, 0 removed", "diff", dir+"@latest", "@before:FLUSHALL", "--only", "added")
+	expect(exitOK, "0 added", "diff", dir+"@latest", dir+"@latest")
+	expect(exitOK, "nothing was restored", "restore", "--from", dir, "--dry-run", "--before", "flushall")
+	cursors := fmt.Sprintf("%s,%s", l.Shards[0].Tail, tail)
+	expect(exitOK, "2 keys", "restore", "--from", dir, "--to", dir+"-restored", "--shard-cursors", cursors)
+	expect(exitFailed, "not empty", "restore", "--from", dir, "--to", dir+"-restored")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	damageTools(t, dir, expect)
+}
+
+// damageTools looks at the directory with a byte of its newest segment flipped, and without a manifest.
+func damageTools(t *testing.T, dir string, expect func(int, string, ...string) string) {
+	t.Helper()
+	segments, err := filepath.Glob(filepath.Join(dir, "shard-00", "*.seg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := segments[len(segments)-1]
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 4
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var v history.Verified
+	if err := json.Unmarshal([]byte(expect(exitFound, "", "verify", dir, "--json")), &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Damage) == 0 || v.Damage[0].File != filepath.ToSlash(name) || v.Damage[0].Position <= 0 || v.Damage[0].Cursor == nil {
+		t.Errorf("damage %+v", v.Damage)
+	}
+	expect(exitFailed, "--before-damage", "restore", "--from", dir, "--to", dir+"-2", "--latest")
+	expect(exitOK, "verified", "restore", "--from", dir, "--to", dir+"-2", "--before-damage")
+	expect(exitOK, "damage: ", "log", "list", dir)
+	if err := os.Remove(filepath.Join(dir, "MANIFEST")); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"verify", dir}, {"log", "list", dir}, {"restore", "--from", dir, "--to", dir + "-3"}, {"diff", dir + "@latest", "@latest"}} {
+		expect(exitFailed, "MANIFEST", args...)
+	}
+}
+
+// TestToolFlags: bad command lines end with code 2 and name what is wrong.
+func TestToolFlags(t *testing.T) {
+	for line, want := range map[string]string{
+		"log":                                           "want list or dump",
+		"log list":                                      "want one argument",
+		"log dump d --format x":                         "--format",
+		"log dump d --from x":                           "--from",
+		"log list d --nope":                             "--nope",
+		"verify":                                        "want one argument",
+		"verify a b":                                    "want one argument",
+		"diff a@latest":                                 "want two arguments",
+		"diff latest a@latest":                          "DIR@POINT",
+		"diff a@x a@latest":                             `time "x"`,
+		"diff a@latest a@latest --only x":               "--only",
+		"diff a@latest a@latest --format x":             "--format",
+		"restore":                                       "--from is missing",
+		"restore --from a":                              "--to is missing",
+		"restore --from a --to b --time 10h":            "--time",
+		"restore --from a --to b --at x":                "--at",
+		"restore --from a --to b --shard-cursors 1:2,x": "--shard-cursors",
+		"restore --from a --to b --latest --at 1:2":     "exclude each other",
+		"restore --from a --to b --since -5m":           "--since goes with --before",
+	} {
+		code, out, errs := kevy(strings.Fields(line)...)
+		if code != exitUsage || !strings.Contains(errs, want) || out != "" {
+			t.Errorf("kevy %s: exit code %d, %q %q, want 2 with %q", line, code, out, errs, want)
+		}
+	}
+	for _, line := range []string{"log --help", "log list --help", "log dump --help", "verify --help", "diff --help", "restore --help"} {
+		if code, out, _ := kevy(strings.Fields(line)...); code != exitOK || !strings.Contains(out, "Usage: kevy") || strings.Contains(out, "%!") {
+			t.Errorf("kevy %s: exit code %d\n%s", line, code, out)
+		}
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	p := progress{}
+	at := time.Unix(1000, 0)
+	p.line(at, "restoring", 0, 4_000_000)
+	if got, want := p.line(at.Add(2*time.Second), "restoring", 1_000_000, 4_000_000), "restoring: 1000000 of 4000000 (25%), 500000/s, 6s left"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := p.line(at.Add(3*time.Second), "writing", 0, 0), "writing"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
