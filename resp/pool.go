@@ -87,8 +87,8 @@ func LeaveBuffer(b []byte) {
 	switch i := filled(cap(b)); {
 	case i < 0 || cap(b) > poolBuffer:
 	case i == len(sizes):
-		b = b[:0]
-		huge.Put(&b)
+		empty := b[:0] // b itself must not escape
+		huge.Put(&empty)
 	default:
 		shared.mu.Lock()
 		shared.free.push(i, b)

@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// hookEvery is how many instructions pass between two looks at whether the script is to end.
-const hookEvery = 1024
+// hookEvery is how many instructions pass between two looks at whether the script is to end. A call of redis.call counts
+// for hookCall of them.
+const (
+	hookEvery = 1024
+	hookCall  = 32
+)
 
 // errStopped is the text of the error that ends a killed script; the error handler replaces it.
 var errStopped = errors.New("script stopped")
@@ -27,6 +31,8 @@ type hook struct {
 	stop atomic.Bool
 	// limit, if set, is when a FUNCTION LOAD has taken too long.
 	limit time.Time
+	// giveWay, if set, is called at each look.
+	giveWay func()
 }
 
 // Done implements context.Context.
@@ -44,6 +50,9 @@ func (h *hook) look() <-chan struct{} {
 		return closedChan
 	}
 	h.left = hookEvery
+	if h.giveWay != nil {
+		h.giveWay()
+	}
 	return nil
 }
 

@@ -134,6 +134,7 @@ func (ip *interp) redisCall(L *lua.LState, raise bool) int {
 		L.Push(t)
 		return 1
 	}
+	ip.hook.left -= hookCall
 	reply := c.run(cmd, args)
 	r := reader{ip: ip, b: reply}
 	v := r.value()

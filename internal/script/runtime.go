@@ -49,6 +49,8 @@ func New(e *engine.Engine) *Runtime {
 type Host struct {
 	// Local runs rows without a planner.
 	Local func(*command.Ctx) error
+	// GiveWay, if set, is called now and then while the script runs.
+	GiveWay func()
 	// OutOfMemory says that maxmemory was exceeded when the script started.
 	OutOfMemory bool
 	// NoWrites is the error with which writes are refused, without its "-"; empty if they are not.
@@ -120,7 +122,7 @@ func (rt *Runtime) execute(ctx *command.Ctx, h *Host, ip *interp, j *job) {
 		anything: rt.allowAll.Load(),
 	}
 	ip.hook.stop.Store(false)
-	ip.hook.left = hookEvery
+	ip.hook.left, ip.hook.giveWay = hookEvery, h.GiveWay
 	ip.call = c
 	rt.running.Store(r)
 	defer func() {

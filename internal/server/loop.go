@@ -21,9 +21,9 @@ type loop struct {
 	calls  []uint32 // of this turn, by command id
 	called []int    // ids with calls of this turn
 
-	gate     loopGate
-	patience *time.Timer // for scripts; nil until the first
-	conns    int         // connections of the loop
+	gate    loopGate
+	routine *scriptRoutine // nil until the first script
+	conns   int            // connections of the loop
 
 	marked   time.Duration // when markedBy's last data command of this turn ended, since the server's start
 	markedBy *session

@@ -150,7 +150,7 @@ func (s *session) execOffLoop() {
 	s.startJob(jobRuns, func(j *job) {
 		s.w = &j.w
 		if s.multi.scripts {
-			s.srv.scripts.gate.begin()
+			s.srv.scripts.gate.begin(nil)
 			defer s.srv.scripts.gate.end()
 		}
 		c := s.srv.takeCtx()

@@ -62,21 +62,30 @@ func (g *scriptGate) opened(l *loop) {
 func (g *scriptGate) closed(l *loop) {
 	l.conns--
 	if l.conns == 0 {
+		if l.routine != nil {
+			l.routine.stop()
+			l.routine = nil
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.loops = slices.DeleteFunc(slices.Clone(g.loops), func(o *loop) bool { return o == l })
 	}
 }
 
-// begin closes the gate. When it returns no loop takes a shard lock until end. Not on a loop.
-func (g *scriptGate) begin() {
+// begin closes the gate. When it returns no loop takes a shard lock until end. wait, if set, is called if another script has
+// closed it: that one may hold the locks for as long as it likes.
+func (g *scriptGate) begin(wait func()) {
 	g.mu.Lock()
 	g.holders++
-	if g.holders == 1 {
+	others := g.holders > 1
+	if !others {
 		g.srv.setGate(gateScript, true)
 	}
 	loops := g.loops
 	g.mu.Unlock()
+	if others && wait != nil {
+		wait()
+	}
 	for _, l := range loops {
 		l.gate.await()
 	}

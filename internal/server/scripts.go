@@ -2,7 +2,6 @@ package server
 
 import (
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -11,9 +10,12 @@ import (
 	"github.com/kevydb/kevy/resp"
 )
 
-// scriptPatience is how long a loop waits for a script before it parks the connection: most scripts take less than
+// scriptPatience is how long a loop waits for a script before that gives way: most scripts take less than
 // parking does.
 const scriptPatience = 200 * time.Microsecond
+
+// scriptReply is what the buffer of a script's reply begins with.
+const scriptReply = 1 << 10
 
 // scripts is what the server has to do with Lua.
 type scripts struct {
@@ -82,84 +84,61 @@ func scriptCommand(s *session, args [][]byte) {
 	s.startScript(s.cmd, args)
 }
 
-// scriptJob is a script that runs on a goroutine while its loop waits, or after the loop has parked the connection.
-type scriptJob struct {
-	job
-	mu     sync.Mutex
-	done   bool
-	parked bool
-	end    chan struct{}
-}
-
-// startScript runs a script off the loop and waits a moment for it.
+// startScript runs a script, beside its loop but while that waits. A script that gives way goes on on a goroutine, with
+// the connection parked.
 func (s *session) startScript(cmd *command.Command, args [][]byte) {
-	j := &scriptJob{job: job{w: resp.Writer{Proto: s.conn.W.Proto}, ticket: engine.Ticket{Client: s.id}}, end: make(chan struct{}, 1)}
 	muted, began := s.muted(), time.Now()
 	args = cloneArgs(args) // FUNCTION STATS shows them, and a parked connection reads on
 	s.work.begin(nil)
 	s.offLoop, s.jobRuns, s.args = true, true, nil
-	s.loop.gate.leave()
-	s.srv.jobs.Go(func() {
-		j.run(s, func(*job) { s.runScript(cmd, args, j) })
-		s.finishScript(j, cmd, muted, began)
-	})
-	timer := s.loop.patience
-	if timer == nil {
-		timer = time.NewTimer(scriptPatience)
-		s.loop.patience = timer
-	} else {
-		timer.Reset(scriptPatience)
+	l := s.loop
+	r := l.routine
+	if r == nil {
+		r = newScriptRoutine()
+		l.routine = r
 	}
-	defer timer.Stop()
-	select {
-	case <-j.end:
-		s.loop.gate.enter()
-		s.deliver(&j.job, muted)
-		return
-	case <-timer.C:
-	}
-	j.mu.Lock()
-	j.parked = !j.done
-	if j.parked {
+	j := &r.job
+	*j = job{w: resp.Writer{Buf: resp.TakeBuffer(scriptReply), Proto: s.conn.W.Proto}, ticket: engine.Ticket{Client: s.id}}
+	r.began = began
+	r.run = func() { j.run(s, func(*job) { s.runScript(cmd, args, j, r) }) }
+	l.gate.leave()
+	ended := r.resume()
+	if !ended {
+		l.routine = nil
+		r.away = true
 		s.conn.ParkRunning()
 		if s.reply == replySkip {
 			s.setReplyMode(replyOn)
 		}
+		s.srv.jobs.Go(func() {
+			r.resume()
+			r.stop()
+			s.finishScript(j, cmd, muted, began)
+		})
 	}
-	j.mu.Unlock()
-	if !j.parked {
-		<-j.end
-	}
-	s.loop.gate.enter()
-	if !j.parked {
-		s.deliver(&j.job, muted)
+	l.gate.enter()
+	if ended {
+		s.work.end()
+		s.deliver(j, muted)
 	}
 }
 
-// finishScript hands a script's reply to the loop.
-func (s *session) finishScript(j *scriptJob, cmd *command.Command, muted bool, began time.Time) {
-	j.mu.Lock()
-	j.done = true
-	parked := j.parked
-	j.mu.Unlock()
+// finishScript hands the reply of a script that gave way to the loop.
+func (s *session) finishScript(j *job, cmd *command.Command, muted bool, began time.Time) {
 	gone := s.work.end()
-	if !parked {
-		j.end <- struct{}{}
-		return
-	}
 	s.srv.stats.record(cmd.ID, time.Since(began))
 	s.countFailure(cmd, j.w.Buf)
 	if gone {
 		s.release()
 		return
 	}
-	s.conn.Resume(func() { s.deliver(&j.job, muted) })
+	s.conn.Resume(func() { s.deliver(j, muted) })
 }
 
-// runScript runs a script as a group of its own. On its goroutine.
-func (s *session) runScript(cmd *command.Command, args [][]byte, j *scriptJob) {
+// runScript runs a script as a group of its own. On r.
+func (s *session) runScript(cmd *command.Command, args [][]byte, j *job, r *scriptRoutine) {
 	x := &s.srv.scripts
-	x.gate.begin()
+	x.gate.begin(r.giveWayNow)
 	defer x.gate.end()
 	c := s.srv.takeCtx()
 	defer s.srv.giveCtx(c)
@@ -171,6 +150,7 @@ func (s *session) runScript(cmd *command.Command, args [][]byte, j *scriptJob) {
 	c.Before = s.watcher()
 	defer func() { c.Before = nil }()
 	h := s.scriptHost()
+	h.GiveWay = r.giveWay
 	err := s.srv.eng.Script(c, &j.ticket, func() error { return x.rt.Run(c, h) })
 	if err != nil {
 		j.w.Buf = j.w.Buf[:0]
@@ -221,7 +201,7 @@ func (s *session) scriptHost() *script.Host {
 	}
 	s.host.OutOfMemory = s.srv.memory.full.Load()
 	s.host.NoWrites = noWrites(s.srv.gate.Load())
-	s.host.Allowed, s.host.May = nil, nil
+	s.host.Allowed, s.host.May, s.host.GiveWay = nil, nil, nil
 	if s.srv.access.users.Restricted() {
 		s.host.Allowed, s.host.May = s.scriptPermitted, s.scriptMay
 	}
