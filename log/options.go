@@ -13,6 +13,7 @@ import (
 const (
 	defaultSegmentBytes = 64 << 20
 	defaultWindow       = 64 << 20
+	defaultSealAfter    = 10 * time.Minute
 )
 
 // Options say how a directory is opened. The zero value of a field is its default.
@@ -37,6 +38,10 @@ type Options struct {
 	KeepBytes int64         // bytes of log to keep on disk per shard although a snapshot covers them
 	KeepTime  time.Duration // age up to which log is kept although a snapshot covers it
 
+	// SealAfter is how long ago a segment must have ended for Maintain to seal it; 0: 10 minutes. Under a high rate of
+	// writes the next snapshot drops segments before that, and what compresses them would be for nothing.
+	SealAfter time.Duration
+
 	Now    func() int64  // unix ms, safe for concurrent use; nil: the system's clock
 	Rand   func() uint64 // nil: crypto/rand
 	Logger *slog.Logger  // nil: nothing is logged
@@ -57,6 +62,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if c.Window == 0 {
 		c.Window = defaultWindow
+	}
+	if c.SealAfter == 0 {
+		c.SealAfter = defaultSealAfter
 	}
 	if c.Now == nil {
 		c.Now = unixMS

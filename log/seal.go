@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"time"
@@ -67,7 +68,7 @@ func (d *Dir) keep() {
 		case <-tick.C:
 		}
 		d.dropAfterRoll()
-		if _, err := d.Seal(); err != nil && !errors.Is(err, errSealAborted) {
+		if _, err := d.seal(d.o.Now() - d.o.SealAfter.Milliseconds()); err != nil && !errors.Is(err, errSealAborted) {
 			d.o.Logger.Warn("sealing segments", "err", err)
 		}
 	}
@@ -82,7 +83,10 @@ func (d *Dir) stopKeeper() {
 
 // Seal seals all segments that have ended and are worth it, and returns how many it has sealed. A segment that can't be
 // sealed stays as it is, for another try later; damage in it shows in Stats.
-func (d *Dir) Seal() (sealed int, err error) {
+func (d *Dir) Seal() (sealed int, err error) { return d.seal(math.MaxInt64) }
+
+// seal seals the segments that ended before a time (unix ms).
+func (d *Dir) seal(before int64) (sealed int, err error) {
 	if d.readOnly {
 		return 0, ErrReadOnly
 	}
@@ -90,7 +94,10 @@ func (d *Dir) Seal() (sealed int, err error) {
 	defer d.sealing.Unlock()
 	for _, l := range d.logs {
 		segs := l.segments()
-		for _, s := range segs[:len(segs)-1] {
+		for i, s := range segs[:len(segs)-1] {
+			if segs[i+1].createdMS >= before {
+				break
+			}
 			if s.sealed.Load() || s.damage.Load() != nil || s.end.Load() < int64(d.o.sealSizes.least) {
 				continue
 			}

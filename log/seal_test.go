@@ -184,7 +184,7 @@ func TestSealUnderReader(t *testing.T) {
 // TestSealConcurrently appends, rolls, seals and drops beside readers of all kinds.
 func TestSealConcurrently(t *testing.T) {
 	o := testOptions(vfs.NewMem())
-	o.SegmentBytes, o.Window, o.Shards, o.sealSizes = 4000, 3000, 2, tinySeals
+	o.SegmentBytes, o.Window, o.Shards, o.sealSizes, o.SealAfter = 4000, 3000, 2, tinySeals, -time.Millisecond
 	d, _ := mustOpen(t, o)
 	d.Maintain()
 	r := rand.New(rand.NewPCG(5, 5))

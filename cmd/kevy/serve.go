@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -56,6 +57,7 @@ func serveConfig(cfg *config.Config, logger *slog.Logger, level *slog.LevelVar) 
 	defer signal.Stop(signals)
 
 	spareProcessors(cfg.LoopCount())
+	spareCollections()
 	eng, report, err := engine.Open(engineOptions(cfg, logger))
 	if err != nil {
 		return explain(cfg, err)
@@ -101,6 +103,17 @@ func signalKey(sig os.Signal) string {
 func spareProcessors(loops int) {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < loops+2 {
 		runtime.GOMAXPROCS(loops + 2)
+	}
+}
+
+// heapGrowth is GOGC here. What grows with the data lies outside of the Go heap: that is small, and
+// would be collected for every few megabytes of garbage, such as scripts and reads of the feed make.
+const heapGrowth = 300
+
+// spareCollections lets the Go heap grow further between collections. GOGC in the environment has the last word.
+func spareCollections() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(heapGrowth)
 	}
 }
 

@@ -33,10 +33,8 @@ const (
 
 // Sizes of what there is to read.
 const (
-	listLength = 100_000
-	setSize    = 100_000
-	zsetSize   = 100_000
-	fillBatch  = 500 // members a command
+	collectionSize = 100_000
+	fillBatch      = 500 // members a command
 )
 
 // op says what a kind of command sends.
@@ -69,15 +67,15 @@ var ops = map[Op]op{
 	LPop:  {requests: func(value string) [][]string { return [][]string{{"LPUSH", "poplist", value}, {"LPOP", "poplist"}} }},
 	LRange: {
 		requests: one("LRANGE", "rangelist", "0", "99"),
-		fill:     members("RPUSH", "rangelist", 0, listLength, func(i int) []string { return []string{"element:" + strconv.Itoa(i)} }),
+		fill:     members("RPUSH", "rangelist", 0, func(i int) []string { return []string{"element:" + strconv.Itoa(i)} }),
 	},
 	SAdd: {requests: one("SADD", "myset", "element:"+placeholder)},
 	SInter: {
 		requests: one("SINTER", "ints:a", "ints:b"),
 		fill: func(add func(args ...string)) {
 			number := func(i int) []string { return []string{strconv.Itoa(i)} }
-			members("SADD", "ints:a", 0, setSize, number)(add)
-			members("SADD", "ints:b", setSize*9/10, setSize, number)(add)
+			members("SADD", "ints:a", 0, number)(add)
+			members("SADD", "ints:b", collectionSize*9/10, number)(add)
 		},
 	},
 	ZAdd:   {requests: one("ZADD", "myzset", placeholder, "element:"+placeholder)},
@@ -105,12 +103,12 @@ func withValue(args ...string) func(string) [][]string {
 	return func(value string) [][]string { return [][]string{append(slices.Clip(args), value)} }
 }
 
-// members adds n members from number first on to a collection, many with each command.
-func members(verb, key string, first, n int, member func(i int) []string) func(add func(args ...string)) {
+// members adds collectionSize members from number first on to a collection, many with each command.
+func members(verb, key string, first int, member func(i int) []string) func(add func(args ...string)) {
 	return func(add func(args ...string)) {
-		for at := 0; at < n; at += fillBatch {
+		for at := 0; at < collectionSize; at += fillBatch {
 			args := []string{verb, key}
-			for i := at; i < min(n, at+fillBatch); i++ {
+			for i := at; i < min(collectionSize, at+fillBatch); i++ {
 				args = append(args, member(first+i)...)
 			}
 			add(args...)
@@ -119,7 +117,7 @@ func members(verb, key string, first, n int, member func(i int) []string) func(a
 }
 
 func fillZset(key string) func(add func(args ...string)) {
-	return members("ZADD", key, 0, zsetSize, func(i int) []string {
+	return members("ZADD", key, 0, func(i int) []string {
 		return []string{strconv.Itoa(i), fmt.Sprintf("element:%0*d", keyDigits, i)}
 	})
 }

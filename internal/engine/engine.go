@@ -60,6 +60,7 @@ type Engine struct {
 	waitTimed  atomic.Int64  // waiters with a timeout
 
 	evictor evictor
+	quick   quickSyncs
 
 	loaded     int // keys at start
 	checkpoint checkpointer
@@ -147,6 +148,7 @@ func (e *Engine) Close(clean bool) (err error) {
 	e.closeOnce.Do(func() {
 		e.expirer.close()
 		e.checkpoint.close()
+		e.quick.close()
 		if e.broken.Load() != nil {
 			<-e.repaired
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/kevydb/kevy/log"
 )
@@ -12,11 +11,6 @@ import (
 // MaxShards bounds the shard count of a directory: a SCAN cursor keeps the shard in 5 bits above
 // the 48 of the hash position, to stay below 2^53.
 const MaxShards = 32
-
-// quickSync is how long a sync may take for Settle to do it itself. Handing it to the committer costs two
-// wake-ups, and as the loop goes on meanwhile, about half of the clients come too late for each
-// sync: twice as many syncs, and those are what a command costs under always.
-const quickSync = 500 * time.Microsecond
 
 // Ticket collects what must be safe before the replies built since its last Reset may leave. The
 // zero value is an empty ticket. A Ticket belongs to one connection or loop.
@@ -141,24 +135,37 @@ func (e *Engine) flush(mask uint64) error {
 
 func (e *Engine) settleDurable(t *Ticket) (bool, error) {
 	mask := t.mask | e.txns.dependencies(t)
-	done := true
-	for m := mask; m != 0; m &= m - 1 {
-		i := lowest(m)
-		sh := e.shards[i]
-		if err := sh.log.Err(); err != nil {
-			return false, err
-		}
-		behind := func() bool { return sh.log.Generation() == t.marks[i].gen && sh.log.Durable() < t.marks[i].off }
-		if behind() && sh.log.SyncTime() < quickSync {
-			_ = sh.log.Sync() // sticky, or a full disk, for which OnSafe waits
-		}
-		if behind() {
-			sh.log.SyncThrough(t.marks[i].off)
-			done = false
-		}
+	late, quick, err := e.behind(t, mask)
+	if err == nil && late != 0 && quick {
+		e.syncQuickly(late)
+		late, _, err = e.behind(t, mask)
+	}
+	if err != nil {
+		return false, err
+	}
+	for m := late; m != 0; m &= m - 1 {
+		e.shards[lowest(m)].log.SyncThrough(t.marks[lowest(m)].off)
 	}
 	e.txns.settle()
-	return done, nil
+	return late == 0, nil
+}
+
+// behind returns the shards of mask whose logs are not yet durable as far as t needs it, whether syncs of them are short,
+// and the error of one that has failed.
+func (e *Engine) behind(t *Ticket, mask uint64) (late uint64, quick bool, err error) {
+	quick = true
+	for m := mask; m != 0; m &= m - 1 {
+		i := lowest(m)
+		l := e.shards[i].log
+		if err := l.Err(); err != nil {
+			return 0, false, err
+		}
+		if l.Generation() == t.marks[i].gen && l.Durable() < t.marks[i].off {
+			late |= 1 << i
+			quick = quick && l.SyncTime() < quickSync
+		}
+	}
+	return late, quick, nil
 }
 
 // OnSafe calls fn exactly once, from any goroutine, when everything t depends on is safe (nil) or
