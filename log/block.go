@@ -132,5 +132,5 @@ func DecodeBlock(dst, block []byte, at BlockPlace) ([]byte, error) {
 	if len(out) != n+raw {
 		return dst, corruptf("block of %d raw bytes holds %d", raw, len(out)-n)
 	}
-	return out, nil
+	return dst[:n+raw], nil // where out is, with all the room there was
 }

@@ -39,6 +39,11 @@ func TestBlockRoundTrip(t *testing.T) {
 			if err != nil || !bytes.Equal(got, append([]byte("kept"), raw...)) {
 				t.Fatalf("sample %d: decoded %d bytes, %v", i, len(got), err)
 			}
+			// Blocks one after the other into a buffer that has room: no copy of what was there.
+			room := make([]byte, 3, 2*MaxBlock)
+			if out, err := DecodeBlock(room, b, at); err != nil || cap(out) != cap(room) || &out[0] != &room[0] {
+				t.Fatalf("sample %d: decoded elsewhere, %v", i, err)
+			}
 		}
 	}
 }

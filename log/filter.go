@@ -79,11 +79,11 @@ func (x *hits) load(i int) error {
 // collect takes the wanted frames of a bucket.
 func (x *hits) collect(c *chunk, k *bucket) error {
 	pos := c.pos + int64(k.at)
-	stored, err := x.view.bytes(pos, k.stored, x.view.cursor(c))
-	if err != nil {
+	stored := make([]byte, k.stored)
+	if err := x.view.read(stored, pos, x.view.cursor(c)); err != nil {
 		return err
 	}
-	err = x.view.bucket(c, k, stored, func(n uint32, frame []byte) error {
+	_, err := x.view.bucket(nil, c, k, stored, func(n uint32, frame []byte) error {
 		if key, single := frameKey(frame); !single || hasPrefix(key, x.prefixes) {
 			x.list = append(x.list, hit{n, frame})
 		}

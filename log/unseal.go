@@ -3,6 +3,7 @@ package log
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -50,8 +51,8 @@ func (v *sealedView) damaged(pos int64, c Cursor, err error) error {
 
 // block reads and decodes the block of n bytes at pos; c is the cursor for errors.
 func (v *sealedView) block(dst []byte, pos int64, n int, c Cursor) ([]byte, error) {
-	b, err := v.bytes(pos, n, c)
-	if err != nil {
+	b := make([]byte, n)
+	if err := v.read(b, pos, c); err != nil {
 		return nil, err
 	}
 	out, err := DecodeBlock(dst, b, BlockPlace{v.head.blockFile(), pos})
@@ -61,14 +62,13 @@ func (v *sealedView) block(dst []byte, pos int64, n int, c Cursor) ([]byte, erro
 	return out, nil
 }
 
-// bytes reads n bytes of the file.
-func (v *sealedView) bytes(pos int64, n int, c Cursor) ([]byte, error) {
-	b := make([]byte, n)
+// read fills b from the file at pos.
+func (v *sealedView) read(b []byte, pos int64, c Cursor) error {
 	err := readFull(v.file, b, pos)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = v.damaged(pos, c, corruptf("the file ends before it should"))
 	}
-	return b, err
+	return err
 }
 
 func (v *sealedView) cursor(c *chunk) Cursor { return Cursor{v.head.generation, c.off} }
@@ -118,13 +118,27 @@ func (v *sealedView) chunk(i int) ([]byte, error) {
 	return raw, err
 }
 
+// bitmapRoom is more than a bitmap takes beyond four bytes a frame.
+const bitmapRoom = 64
+
+// chunkScratch is what decoding a chunk needs for the time being.
+type chunkScratch struct {
+	stored, raw []byte
+	frames      [][]byte
+}
+
+var chunkScratches = sync.Pool{New: func() any { return &chunkScratch{} }}
+
 func (v *sealedView) decodeChunk(c *chunk) ([]byte, error) {
 	buckets, err := v.table(c)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := v.bytes(c.pos, c.blocks, v.cursor(c))
-	if err != nil {
+	x := chunkScratches.Get().(*chunkScratch)
+	defer chunkScratches.Put(x)
+	x.stored = slices.Grow(x.stored[:0], c.blocks)
+	stored := x.stored[:c.blocks]
+	if err := v.read(stored, c.pos, v.cursor(c)); err != nil {
 		return nil, err
 	}
 	if c.plain {
@@ -137,11 +151,14 @@ func (v *sealedView) decodeChunk(c *chunk) ([]byte, error) {
 		}
 		return raw, nil
 	}
-	all := make([][]byte, c.frames)
+	x.frames = slices.Grow(x.frames[:0], c.frames)
+	all := x.frames[:c.frames]
+	clear(all)
+	dst := slices.Grow(x.raw[:0], c.rawLen+4*c.frames+bitmapRoom*len(buckets)) // all of the buckets
 	for i := range buckets {
 		k := &buckets[i]
 		pos := c.pos + int64(k.at)
-		err := v.bucket(c, k, stored[k.at:k.at+k.stored], func(n uint32, frame []byte) error {
+		dst, err = v.bucket(dst, c, k, stored[k.at:k.at+k.stored], func(n uint32, frame []byte) error {
 			if all[n] != nil {
 				return corruptf("frame %d of a chunk is there twice", n)
 			}
@@ -152,6 +169,7 @@ func (v *sealedView) decodeChunk(c *chunk) ([]byte, error) {
 			return nil, v.damaged(pos, v.cursor(c), err)
 		}
 	}
+	x.raw = dst
 	raw := make([]byte, 0, c.rawLen)
 	for _, frame := range all { // all are there: the table has counted them
 		if len(raw)+len(frame) > c.rawLen {
@@ -165,23 +183,29 @@ func (v *sealedView) decodeChunk(c *chunk) ([]byte, error) {
 	return raw, nil
 }
 
-// bucket decodes a bucket of chunk c from its stored bytes and calls f with its frames and their numbers in the chunk,
-// ascending. The frames stay as they are.
-func (v *sealedView) bucket(c *chunk, k *bucket, stored []byte, f func(n uint32, frame []byte) error) error {
-	raw, err := DecodeBlock(nil, stored, BlockPlace{v.head.blockFile(), c.pos + int64(k.at)})
+// bucket decodes a bucket of chunk c from its stored bytes behind dst, which it returns, and calls f with its frames and
+// their numbers in the chunk, ascending. The frames lie in what it returns.
+func (v *sealedView) bucket(dst []byte, c *chunk, k *bucket, stored []byte, f func(n uint32, frame []byte) error) ([]byte, error) {
+	start := len(dst)
+	dst, err := DecodeBlock(dst, stored, BlockPlace{v.head.blockFile(), c.pos + int64(k.at)})
 	if err != nil {
-		return err
+		return dst, err
 	}
-	d := uvarints{b: raw}
-	bits := d.bytes(len(raw))
+	d := uvarints{b: dst[start:]}
+	bits := d.bytes(len(dst))
 	if d.bad {
-		return corruptf("bucket without a bitmap")
+		return dst, corruptf("bucket without a bitmap")
 	}
 	numbers, err := bucketFrames(bits, k.frames, c.frames)
 	if err != nil {
-		return err
+		return dst, err
 	}
-	rest := d.b
+	return dst, eachFrame(d.b, numbers, f)
+}
+
+// eachFrame calls f with the frames that b is made of, which have the given numbers.
+func eachFrame(b []byte, numbers []uint32, f func(n uint32, frame []byte) error) error {
+	rest := b
 	for _, n := range numbers {
 		if len(rest) < frameHeader {
 			return corruptf("%d bytes in a bucket where a frame should be", len(rest))
