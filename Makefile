@@ -3,7 +3,7 @@
 # make ci       the whole gate, as CI runs it (installs Debian packages, needs root)
 GO ?= go
 
-.PHONY: all build test lint fuzz oracle kill tour drill clients examples bench compare ci clean
+.PHONY: all build test lint fuzz oracle kill pitr tour drill clients examples bench compare ci clean
 
 all: build
 
@@ -25,6 +25,10 @@ oracle:
 # SIGKILL under load, 100 rounds for each appendfsync policy
 kill:
 	$(GO) test ./internal/testkit/killloop -timeout 60m -kill.rounds 100 -v
+
+# restore to 200 recorded cursors and times of half an hour under load
+pitr:
+	$(GO) test ./internal/testkit/pitr -timeout 2h -pitr.time 30m -pitr.points 200 -v
 
 fuzz:
 	bash .ci/fuzz 60s
