@@ -60,7 +60,7 @@ func TakeBuffer(n int) []byte {
 	i := fitting(n)
 	if i == len(sizes) {
 		if p, ok := huge.Get().(*[]byte); ok {
-			if cap(*p) >= n && cap(*p)/4 <= n {
+			if cap(*p) >= n && cap(*p)/2 <= n {
 				return (*p)[:0]
 			}
 			huge.Put(p)
