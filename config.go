@@ -17,6 +17,10 @@ const (
 	MaxFeedWindow     = 1 << 30
 )
 
+// snapshotMin is how many bytes a snapshot and the log behind it have at least before a snapshot is taken by itself. It
+// is a variable only for tests.
+var snapshotMin int64 = 64 << 20
+
 // Config says how a Store is opened. Start from DefaultConfig; the With methods return changed
 // copies.
 type Config struct {
@@ -30,6 +34,11 @@ type Config struct {
 	FeedWindow int64
 	// Fsync is log.Always, log.EverySec (default) or log.No: when a write is acknowledged.
 	Fsync log.Policy
+	// SnapshotGrowth takes a snapshot when the log behind the last one has grown by so many percent of it, and both
+	// together are more than 64 MiB; 0 means 100, less none: the log then grows until Snapshot is called.
+	SnapshotGrowth int
+	// SnapshotKeep is how many snapshots stay, the newest included; 0 means 2.
+	SnapshotKeep int
 	// Now is the clock in unix ms; nil means the system's.
 	Now func() int64
 	// Logger takes warnings; nil discards them.
@@ -58,6 +67,9 @@ func (c Config) Validate() error {
 	if c.FeedWindow < 0 || c.FeedWindow > MaxFeedWindow {
 		return fmt.Errorf("kevy: FeedWindow = %d: must be 0 to %d bytes", c.FeedWindow, MaxFeedWindow)
 	}
+	if c.SnapshotKeep < 0 {
+		return fmt.Errorf("kevy: SnapshotKeep = %d: the newest snapshot always stays", c.SnapshotKeep)
+	}
 	switch c.Fsync {
 	case log.Always, log.EverySec, log.No:
 		return nil
@@ -65,10 +77,22 @@ func (c Config) Validate() error {
 	return errors.New("kevy: Fsync must be log.Always, log.EverySec or log.No")
 }
 
+func (c Config) snapshots() *engine.SnapshotPolicy {
+	p := engine.SnapshotPolicy{GrowthPercent: 100, GrowthMin: snapshotMin, Keep: 2}
+	if c.SnapshotGrowth != 0 {
+		p.GrowthPercent = int64(max(0, c.SnapshotGrowth))
+	}
+	if c.SnapshotKeep != 0 {
+		p.Keep = c.SnapshotKeep
+	}
+	return &p
+}
+
 func (c Config) options() engine.Options {
 	o := engine.Options{
-		Now:    c.Now,
-		Logger: c.Logger,
+		Now:       c.Now,
+		Logger:    c.Logger,
+		Snapshots: c.snapshots(),
 		Log: log.Options{
 			FS: c.fs, Dir: filepath.ToSlash(c.Dir), Shards: 1, Window: c.FeedWindow, Policy: c.Fsync,
 		},

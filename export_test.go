@@ -7,3 +7,13 @@ func (m *Mirror) SetCountForTesting(n int) { m.count = n }
 
 // OnFSForTesting keeps the store's directory in fs.
 func (c Config) OnFSForTesting(fs vfs.FS) Config { c.fs = fs; return c }
+
+// SetSnapshotMinForTesting sets from how many bytes on snapshots are taken by themselves, until undo is called.
+func SetSnapshotMinForTesting(n int64) (undo func()) {
+	old := snapshotMin
+	snapshotMin = n
+	return func() { snapshotMin = old }
+}
+
+// SnapshotsForTesting counts the snapshots taken.
+func (s *Store) SnapshotsForTesting() int { return s.e.SaveStatus().Count }
