@@ -115,12 +115,14 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
+// startServer starts a server that ends with the test at the latest.
 func startServer(t *testing.T, dir string, flags ...string) *proc.Server {
 	t.Helper()
 	s, err := proc.StartKevy(dir, flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.KillAndCheck(t) })
 	return s
 }
 

@@ -41,7 +41,6 @@ func TestRecoveryDoc(t *testing.T) {
 	}
 	r.env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
 	r.srv = startServer(t, filepath.Join(r.dir, "kevy-data"), "--shards", "3", "--log-keep-bytes", "1gb")
-	defer func() { r.srv.KillAndCheck(t) }()
 	r.conn = dial(t, r.srv.Addr)
 	r.flushall()
 	r.massDel()
