@@ -108,7 +108,7 @@ func diff(args []string, stdout, stderr io.Writer) int {
 	var built [2]*history.Built
 	stop := t.watch()
 	for i, p := range places {
-		b, err := buildPlace(p, []byte(prefix), &t.meter)
+		b, err := history.BuildFrom(history.Source{Dir: p.dir}, p.point, []byte(prefix), &t.meter)
 		if err != nil {
 			stop()
 			return t.fail(err)
@@ -162,15 +162,6 @@ func (t *tool) printChanges(b *history.Built, changes []history.Change, asComman
 		return t.fail(err)
 	}
 	return exitOK
-}
-
-func buildPlace(p place, prefix []byte, m *history.Meter) (*history.Built, error) {
-	h, err := history.Open(history.Source{Dir: p.dir})
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
-	return h.Build(p.point, prefix, m)
 }
 
 func jsonChange(c *history.Change) changeJSON {

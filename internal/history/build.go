@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/log"
@@ -54,6 +55,26 @@ type setError struct {
 
 func (e *setError) Error() string { return "snapshot set " + e.id + ": " + e.err.Error() }
 func (e *setError) Unwrap() error { return e.err }
+
+// BuildFrom opens a directory and makes a point of it. A directory in use may drop what is just being read: then it
+// tries again.
+func BuildFrom(src Source, p Point, prefix []byte, m *Meter) (b *Built, err error) {
+	for range 4 {
+		if b, err = buildFrom(src, p, prefix, m); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return b, err
+}
+
+func buildFrom(src Source, p Point, prefix []byte, m *Meter) (*Built, error) {
+	h, err := Open(src)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	return h.Build(p, prefix, m)
+}
 
 // Build makes a point, of the keys below prefix only. A set that turns out to be damaged is left aside for
 // one before it, and noted in the plan.

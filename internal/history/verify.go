@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 
 	"github.com/kevydb/kevy/log"
@@ -19,6 +20,8 @@ type Verified struct {
 	Sets     []SetSum  `json:"snapshots"`
 	Damage   []Finding `json:"damage"` // none: the directory is sound
 	Notes    []string  `json:"notes,omitempty"`
+
+	vanished bool // a file was not there: it may have been dropped meanwhile
 }
 
 // SetSum is a snapshot set that was loaded.
@@ -47,19 +50,28 @@ type VerifyOptions struct {
 }
 
 // Verify reads a whole directory: every header, link, frame and snapshot. Damage is in the result; the error
-// says that the directory could not be read at all.
+// says that the directory could not be read at all. A directory in use may drop what is just being read: then it looks
+// again.
 func Verify(src Source, o VerifyOptions) (*Verified, error) {
+	for try := 0; ; try++ {
+		v, err := verify(src, o)
+		if err != nil || !v.vanished || try == 2 {
+			return v, err
+		}
+	}
+}
+
+func verify(src Source, o VerifyOptions) (*Verified, error) {
+	v := &Verified{Dir: src.Dir}
 	h, err := Open(src)
 	if err != nil {
 		if errors.Is(err, log.ErrCorrupt) || errors.Is(err, log.ErrVersion) {
-			v := &Verified{Dir: src.Dir}
 			v.found(-1, err)
 			return v, nil
 		}
 		return nil, err
 	}
 	defer h.Close()
-	v := &Verified{Dir: src.Dir}
 	h.verifyLogs(v, o.Meter)
 	h.verifySets(v, o.Meter)
 	if o.Deep {
@@ -70,6 +82,7 @@ func Verify(src Source, o VerifyOptions) (*Verified, error) {
 
 // found adds damage, once for each place.
 func (v *Verified) found(shard int, err error) {
+	v.vanished = v.vanished || errors.Is(err, fs.ErrNotExist)
 	f := Finding{Shard: shard, Position: -1, Problem: err.Error()}
 	if c, ok := errors.AsType[*log.CorruptError](err); ok {
 		f.File, f.Position = c.File, c.Position
