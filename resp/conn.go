@@ -80,6 +80,7 @@ type Conn struct {
 	active  int64 // unix nanoseconds of the last input
 	kill    atomic.Bool
 	claim   atomic.Int32
+	holds   int32 // Holds without a Release
 	reason  error // why it is closing
 	id      uint64
 	fd      int
@@ -181,14 +182,19 @@ func (c *Conn) Parked() bool { return c.state&parked != 0 }
 // buffered input; EndTurn and the write follow. It does nothing if the connection closed. Any goroutine.
 func (c *Conn) Resume(fn func()) { c.t.post(task{c, taskResume, fn}) }
 
-// Hold withholds the replies in W.Buf, and stops further commands, until Release. Inside EndTurn only.
-func (c *Conn) Hold() { c.state |= held }
+// Hold withholds the replies in W.Buf, and stops further commands, until there was a Release for each Hold: while the
+// connection is held, a command that was parked may add a reply that has to wait for something later. Inside
+// EndTurn only.
+func (c *Conn) Hold() {
+	c.holds++
+	c.state |= held
+}
 
 // Held reports whether replies are withheld.
 func (c *Conn) Held() bool { return c.state&held != 0 }
 
-// Release runs fn, which may be nil and may rewrite W.Buf, on the connection's loop. Then the replies
-// leave and input goes on. It does nothing if the connection closed. Any goroutine.
+// Release ends one Hold and runs fn, which may be nil and may rewrite W.Buf, on the connection's loop. If that was the
+// last Hold, the replies leave then and input goes on. It does nothing if the connection closed. Any goroutine.
 func (c *Conn) Release(fn func()) { c.t.post(task{c, taskRelease, fn}) }
 
 // Post runs fn on the connection's loop, parked or held or not; what it appends to W is sent, after replies

@@ -136,6 +136,7 @@ func (t *turn) panicked(c *Conn, mark int, p any) {
 	c.W.Error("ERR internal error")
 	c.reason = ErrPanic
 	c.state = c.state&^(parked|running|held) | closing
+	c.holds = 0
 }
 
 // call runs fn for c, which must be touched.
@@ -178,9 +179,14 @@ func (t *turn) task(k task) {
 		t.close(c, ErrClosed)
 		return
 	}
-	if k.kind == taskResume { // before fn, which may park c anew
+	switch k.kind { // before fn, which may park c anew, or asks whether it is held
+	case taskResume:
 		c.state &^= parked | running
 		c.claim.Store(unclaimed)
+	case taskRelease:
+		if c.holds--; c.holds == 0 {
+			c.state &^= held
+		}
 	}
 	if k.fn != nil {
 		t.touch(c)
@@ -191,9 +197,10 @@ func (t *turn) task(k task) {
 		t.touch(c)
 		t.proceed(c)
 	case taskRelease:
-		c.state &^= held
-		t.tr.again(c)
-		t.send(c)
+		if c.state&held == 0 {
+			t.tr.again(c)
+			t.send(c)
+		}
 	}
 }
 

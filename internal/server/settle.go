@@ -57,7 +57,9 @@ func (h handler) settle(l *loop, touched []*resp.Conn) {
 					if err != nil {
 						s.unacknowledge(err)
 					}
-					s.forgetSpans()
+					if !s.conn.Held() {
+						s.forgetSpans()
+					}
 				})
 			}
 		})

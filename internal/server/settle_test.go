@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,4 +158,49 @@ func TestDiskFull(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		return c.do("SET a 2") == "+OK"
 	})
+}
+
+// TestServedWhileHeld serves a waiting client whose earlier reply is withheld for its fsync: the second reply must wait for the
+// fsync that covers it, not leave with the first one's.
+func TestServedWhileHeld(t *testing.T) {
+	fs := faultfs.New(vfs.NewMem())
+	s := start(t, testOptions{fs: fs, set: map[string]string{"appendfsync": "always", "loops": "1", "shards": "1"}})
+	a, b := s.client(), s.client()
+	a.want("SET k 0", "+OK")
+	turns := make(chan chan struct{}, 8) // each sync announces itself and waits to be let go
+	fs.Inject(func(op faultfs.Op) error {
+		if op.Kind == faultfs.OpSync && strings.HasSuffix(op.Path, ".seg") {
+			turn := make(chan struct{})
+			turns <- turn
+			<-turn
+		}
+		return nil
+	})
+	a.Queue(wire.Bytes("SET", "k", "1"))
+	a.Queue(wire.Bytes("BLPOP", "q", "0"))
+	if err := a.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	first := <-turns
+	s.waitBlocked(1)
+	b.send("RPUSH q x")
+	s.waitBlocked(0)
+	close(first)
+	second := <-turns
+	letGo := sync.OnceFunc(func() {
+		fs.Inject(nil)
+		close(second)
+	})
+	defer letGo()
+	a.silent()
+	b.silent()
+	letGo()
+	for _, want := range []string{"+OK", "*[q x]"} {
+		if got := a.read(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got := b.read(); got != ":1" {
+		t.Error(got)
+	}
 }
