@@ -38,7 +38,7 @@ type Options struct {
 	KeepBytes int64         // bytes of log to keep on disk per shard although a snapshot covers them
 	KeepTime  time.Duration // age up to which log is kept although a snapshot covers it
 
-	// SealAfter is how long ago a segment must have ended for Maintain to seal it; 0: 10 minutes. Under a high rate of
+	// SealAfter is how long ago a segment must have ended for Maintain to seal it; 0: 10 minutes, negative: none. Under a high rate of
 	// writes the next snapshot drops segments before that, and what compresses them would be for nothing.
 	SealAfter time.Duration
 

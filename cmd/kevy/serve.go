@@ -117,6 +117,14 @@ func spareCollections() {
 	}
 }
 
+// sealAfter is log-seal-after for the log, whose zero is another one.
+func sealAfter(cfg *config.Config) time.Duration {
+	if cfg.LogSealAfter == 0 {
+		return -time.Millisecond
+	}
+	return cfg.LogSealAfter
+}
+
 func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
 	policy, err := log.ParsePolicy(cfg.AppendFsync)
 	if err != nil {
@@ -129,7 +137,7 @@ func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
 		Limits: &limits, Snapshots: &snapshots,
 		Log: log.Options{
 			FS: vfs.OS(), Dir: filepath.ToSlash(cfg.Dir), Shards: cfg.ShardCount(),
-			SegmentBytes: cfg.LogSegmentSize, Window: cfg.FeedBufferSize,
+			SegmentBytes: cfg.LogSegmentSize, Window: cfg.FeedBufferSize, SealAfter: sealAfter(cfg),
 			ServeAll: cfg.FeedRetention == "log", Policy: policy,
 		},
 	}

@@ -61,6 +61,7 @@ type Config struct {
 
 	LogKeepBytes   int64
 	LogKeepTime    time.Duration
+	LogSealAfter   time.Duration
 	LogSegmentSize int64
 
 	// File is the TOML file the configuration was read from, empty if none. Not a key.

@@ -287,6 +287,11 @@ func feedKeys() []Key {
 			field: func(c *Config) any { return &c.LogKeepTime },
 		},
 		{
+			Name: "log-seal-after", Section: "log", Kind: Duration, Default: "10m",
+			Help:  "how long ago a log segment must have ended to be compressed, if it is still there",
+			field: func(c *Config) any { return &c.LogSealAfter },
+		},
+		{
 			Name: "log-segment-size", Section: "log", Kind: Size, Default: "64mb",
 			Min: 64 << 10, Max: 4 << 30,
 			Help:  "size at which a new log segment is begun",

@@ -77,7 +77,7 @@ func TestExact(t *testing.T) {
 
 func (r *run) start() {
 	r.t.Helper()
-	srv, err := proc.StartKevy(r.dir, "--shards", strconv.Itoa(shards), "--log-keep-bytes", "100gb", "--log-segment-size", "1mb",
+	srv, err := proc.StartKevy(r.dir, "--shards", strconv.Itoa(shards), "--log-keep-bytes", "100gb", "--log-segment-size", "1mb", "--log-seal-after", "0",
 		"--maxmemory-policy", "allkeys-random")
 	if err != nil {
 		r.t.Fatal(err)
