@@ -141,7 +141,11 @@ func (e *Engine) writeShards(set *snapshot.Set, id uint64, fs []frozen) error {
 		h := snapshot.Header{
 			Shard: i, Shards: len(fs), Set: id, Cursor: f.cursor, TimeMS: set.TimeMS, HashSeed: e.dir.HashSeed(),
 		}
-		info, err := snapshot.WriteShard(fsys, snapshot.ShardPath(tmp, i), h, e.checkpoint.source(f.view))
+		var info snapshot.Info
+		var err error
+		inBackground(func() {
+			info, err = snapshot.WriteShard(fsys, snapshot.ShardPath(tmp, i), h, e.checkpoint.source(f.view))
+		})
 		e.closeView(i, f)
 		if err != nil {
 			return errors.Join(err, fsys.RemoveAll(tmp))

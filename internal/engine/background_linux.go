@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// backgroundNice is by how much the priority of background work is lowered.
+const backgroundNice = 10
+
+// inBackground runs fn on a thread of lower priority and returns when it has ended: where there are fewer CPUs than work, the
+// event loops and the clients go first. fn must not take a lock that others want: it may be kept waiting for long with it.
+func inBackground(fn func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with the goroutine, since its priority could not be raised again
+		tid := unix.Gettid()
+		if was, err := unix.Getpriority(unix.PRIO_PROCESS, tid); err == nil { // the system call's answer is 20 - nice
+			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, 20-was+backgroundNice) // it is faster, not wrong, without
+		}
+		fn()
+	}()
+	<-done
+}
