@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -208,32 +207,15 @@ func writeFile(fsys vfs.FS, name string, b []byte) error {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := fsys.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(b, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return vfs.WriteFile(fsys, name, b)
 }
 
 func readFile(fsys vfs.FS, name string, limit int64) ([]byte, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // opened for reading only
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > limit {
-		return nil, &CorruptError{File: name, Position: -1, Err: corruptf("%d bytes long", size)}
-	}
-	b := make([]byte, size)
-	if n, err := f.ReadAt(b, 0); err != nil && (err != io.EOF || int64(n) < size) { //nolint:errorlint // io.ReaderAt says io.EOF
+	b, err := vfs.ReadFile(fsys, name, limit)
+	switch {
+	case errors.Is(err, vfs.ErrTooLarge):
+		return nil, &CorruptError{File: name, Position: -1, Err: corruptf("%v", err)}
+	case err != nil:
 		return nil, fmt.Errorf("log: reading %s: %w", name, err)
 	}
 	return b, nil

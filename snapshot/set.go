@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -99,7 +98,7 @@ func Publish(fsys vfs.FS, data, tmp string, set Set) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(fsys, path.Join(tmp, setFile), signed(append(b, '\n'))); err != nil {
+	if err := vfs.WriteFile(fsys, path.Join(tmp, setFile), signed(append(b, '\n'))); err != nil {
 		return err
 	}
 	if err := fsys.SyncDir(tmp); err != nil {
@@ -117,18 +116,6 @@ func Publish(fsys vfs.FS, data, tmp string, set Set) error {
 // signed appends a line with the checksum of b.
 func signed(b []byte) []byte {
 	return fmt.Appendf(b, "crc32c %08x\n", crc32.Checksum(b, castagnoli))
-}
-
-func writeFile(fsys vfs.FS, name string, b []byte) error {
-	f, err := fsys.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(b, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // ReadSet reads the description of the set id below a data directory.
@@ -190,23 +177,11 @@ func (s *Set) inspect(fsys vfs.FS, data string, shard int) error {
 }
 
 func readFile(fsys vfs.FS, name string) ([]byte, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
+	b, err := vfs.ReadFile(fsys, name, maxSet)
+	if errors.Is(err, vfs.ErrTooLarge) {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, name, err)
 	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > maxSet {
-		return nil, fmt.Errorf("%w: %s has %d bytes", ErrCorrupt, name, size)
-	}
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return b, nil
+	return b, err
 }
 
 // List returns the ids of the published sets below a data directory, sorted by name.

@@ -7,14 +7,21 @@ import (
 	"github.com/kevydb/kevy/state"
 )
 
-func planLMove(c *Ctx) {
+// sides are arguments 3 and 4: from where to where an element is moved.
+func sides(c *Ctx) (from, to side, ok bool) {
 	from, bad := parseSide(c.Args[3])
-	to := left
 	if bad == "" {
 		to, bad = parseSide(c.Args[4])
 	}
 	if bad != "" {
 		c.W.Error(bad)
+	}
+	return from, to, bad == ""
+}
+
+func planLMove(c *Ctx) {
+	from, to, ok := sides(c)
+	if !ok {
 		return
 	}
 	if l, ok := listAt(c, c.Args[1]); ok && !runMove(c, &l, from, to) {
@@ -155,13 +162,8 @@ func runBPop(c *Ctx, s side) {
 }
 
 func planBLMove(c *Ctx) {
-	from, bad := parseSide(c.Args[3])
-	to := left
-	if bad == "" {
-		to, bad = parseSide(c.Args[4])
-	}
-	if bad != "" {
-		c.W.Error(bad)
+	from, to, ok := sides(c)
+	if !ok {
 		return
 	}
 	runBMove(c, from, to, c.Args[5])
