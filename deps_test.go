@@ -30,6 +30,7 @@ var depsRules = map[string][]string{
 	"internal/rdb":     {},
 	"internal/command": {"state", "log/effect", "resp", "internal/rdb"},
 	"internal/engine":  {"internal/command", "internal/vfs", "log", "log/effect", "resp", "snapshot", "state"},
+	"internal/archive": {"internal/vfs", "log", "snapshot"},
 	"internal/history": {"internal/command", "internal/engine", "internal/vfs", "log", "log/effect", "snapshot", "state"},
 	"internal/feed":    {"log", "log/effect", "resp"},
 	"internal/script":  {"internal/command", "internal/engine", "log/effect", "resp", "state"},
@@ -39,7 +40,7 @@ var depsRules = map[string][]string{
 	"internal/bench":   {}, // a client: nothing of kevy
 	"internal/client":  {},
 	"internal/server": {
-		"internal/acl", "internal/client", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
+		"internal/acl", "internal/archive", "internal/client", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {
@@ -48,7 +49,7 @@ var depsRules = map[string][]string{
 	},
 	"internal/warm": {"", "internal/engine", "internal/history", "internal/vfs", "log", "log/effect", "state"},
 	"cmd/kevy": {
-		"", "internal/bench", "internal/client", "internal/config", "internal/engine", "internal/feed", "internal/history", "internal/server", "internal/vfs",
+		"", "internal/archive", "internal/bench", "internal/client", "internal/config", "internal/engine", "internal/feed", "internal/history", "internal/server", "internal/vfs",
 		"internal/warm", "log", "log/effect", "resp", "snapshot", "state",
 	},
 }

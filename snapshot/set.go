@@ -19,8 +19,9 @@ import (
 const (
 	dirName   = "snapshots"
 	tmpPrefix = "tmp-"
-	setFile   = "SET"
-	maxSet    = 1 << 20 // bytes of a SET file
+	// SetFile is the name of the description in a set's directory.
+	SetFile = "SET"
+	maxSet  = 1 << 20 // bytes of a SET file
 )
 
 // Set describes a published snapshot set.
@@ -98,7 +99,7 @@ func Publish(fsys vfs.FS, data, tmp string, set Set) error {
 	if err != nil {
 		return err
 	}
-	if err := vfs.WriteFile(fsys, path.Join(tmp, setFile), signed(append(b, '\n'))); err != nil {
+	if err := vfs.WriteFile(fsys, path.Join(tmp, SetFile), signed(append(b, '\n'))); err != nil {
 		return err
 	}
 	if err := fsys.SyncDir(tmp); err != nil {
@@ -121,7 +122,7 @@ func signed(b []byte) []byte {
 // ReadSet reads the description of the set id below a data directory.
 func ReadSet(fsys vfs.FS, data, id string) (Set, error) {
 	var s Set
-	name := path.Join(Dir(data, id), setFile)
+	name := path.Join(Dir(data, id), SetFile)
 	b, err := readFile(fsys, name)
 	if err != nil {
 		return s, fmt.Errorf("snapshot: set %s: %w", id, err)

@@ -108,7 +108,7 @@ func diff(args []string, stdout, stderr io.Writer) int {
 	var built [2]*history.Built
 	stop := t.watch()
 	for i, p := range places {
-		b, err := history.BuildFrom(history.Source{Dir: p.dir}, p.point, []byte(prefix), &t.meter)
+		b, err := buildPlace(p, []byte(prefix), &t.meter)
 		if err != nil {
 			stop()
 			return t.fail(err)

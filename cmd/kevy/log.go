@@ -61,7 +61,12 @@ func logList(args []string, stdout, stderr io.Writer) int {
 	if done, code := t.parse(fs, args, func() (err error) { dir, err = oneDir(fs.Args()); return err }); done {
 		return code
 	}
-	h, err := history.Open(history.Source{Dir: dir})
+	src, done, err := openPlace(dir)
+	if err != nil {
+		return t.fail(err)
+	}
+	defer done()
+	h, err := history.Open(src)
 	if err != nil {
 		return t.fail(err)
 	}

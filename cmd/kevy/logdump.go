@@ -85,7 +85,12 @@ func logDump(args []string, stdout, stderr io.Writer) int {
 	if t.json {
 		o.format = "json"
 	}
-	h, err := history.Open(history.Source{Dir: dir})
+	src, done, err := openPlace(dir)
+	if err != nil {
+		return t.fail(err)
+	}
+	defer done()
+	h, err := history.Open(src)
 	if err != nil {
 		return t.fail(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/kevydb/kevy/internal/archive"
 	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/log"
 )
@@ -164,9 +165,14 @@ func restore(args []string, stdout, stderr io.Writer) int {
 	if isServer(o.from) {
 		return restoreServer(t, &o)
 	}
+	src, done, err := openPlace(slashed(o.from))
+	if err != nil {
+		return t.fail(err)
+	}
+	defer done()
 	stop := t.watch()
 	res, err := history.Restore(history.RestoreOptions{
-		From: history.Source{Dir: slashed(o.from)}, Point: point, To: slashed(o.to), Prefix: []byte(o.prefix),
+		From: src, Point: point, To: slashed(o.to), Prefix: []byte(o.prefix),
 		KeepExpired: o.keepExpired, DryRun: o.dryRun, Meter: &t.meter,
 		Planned: func(p *history.Plan) {
 			if !t.json {
@@ -181,10 +187,10 @@ func restore(args []string, stdout, stderr io.Writer) int {
 	return t.print(res, func() []byte { return describeRestored(&o, res) })
 }
 
-// slashed makes an absolute, slash-separated path of a directory's name; "" stays.
+// slashed makes an absolute, slash-separated path of a directory's name; "" stays, and so does the URL of an archive.
 func slashed(dir string) string {
-	if dir == "" {
-		return ""
+	if dir == "" || archive.IsURL(dir) {
+		return dir
 	}
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kevydb/kevy/internal/archive"
 	"github.com/kevydb/kevy/internal/config"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/server"
@@ -58,17 +59,27 @@ func serveConfig(cfg *config.Config, logger *slog.Logger, level *slog.LevelVar) 
 
 	spareProcessors(cfg.LoopCount())
 	spareCollections()
+	store, err := archiveStore(cfg)
+	if err != nil {
+		return err
+	}
 	eng, report, err := engine.Open(engineOptions(cfg, logger))
 	if err != nil {
 		return explain(cfg, err)
 	}
+	shipping, err := startArchiving(cfg, eng, store, logger)
+	if err != nil {
+		return errors.Join(err, eng.Close(true))
+	}
 	srv, err := server.New(server.Options{
 		Config: cfg, Engine: eng, Logger: logger, LogLevel: level, Version: version, Commit: commit(),
+		Archive: shipping.status(),
 	})
 	if err == nil {
 		err = srv.Listen()
 	}
 	if err != nil {
+		shipping.end()
 		return errors.Join(err, eng.Close(true))
 	}
 	served := make(chan error, 1)
@@ -84,9 +95,10 @@ func serveConfig(cfg *config.Config, logger *slog.Logger, level *slog.LevelVar) 
 		case <-srv.StopRequested():
 			logger.Info("stopping", "signal", "SHUTDOWN")
 		case err := <-served:
+			shipping.end()
 			return errors.Join(err, eng.Close(true))
 		}
-		return stop(srv, eng, cfg, logger, signals)
+		return stop(srv, eng, shipping, cfg, logger, signals)
 	}
 }
 
@@ -132,8 +144,12 @@ func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
 	}
 	limits := server.Limits(cfg)
 	snapshots := server.SnapshotPolicy(cfg)
+	holdFor := ""
+	if cfg.ArchiveURL != "" {
+		holdFor = archive.Floor
+	}
 	return engine.Options{
-		Logger: logger,
+		Logger: logger, HoldFor: holdFor,
 		Limits: &limits, Snapshots: &snapshots,
 		Log: log.Options{
 			FS: vfs.OS(), Dir: filepath.ToSlash(cfg.Dir), Shards: cfg.ShardCount(),
@@ -189,7 +205,7 @@ func addresses(cfg *config.Config) string {
 
 // stop ends the server: no new connections, running commands finish, the log is synced and marked
 // clean. A second signal ends the process at once.
-func stop(srv *server.Server, eng *engine.Engine, cfg *config.Config, logger *slog.Logger, signals <-chan os.Signal) error {
+func stop(srv *server.Server, eng *engine.Engine, shipping *archiving, cfg *config.Config, logger *slog.Logger, signals <-chan os.Signal) error {
 	go func() {
 		sig := <-signals
 		logger.Warn("second signal: ending at once; the next start recovers", "signal", sig.String())
@@ -197,10 +213,12 @@ func stop(srv *server.Server, eng *engine.Engine, cfg *config.Config, logger *sl
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(cfg.ShutdownTimeout)*time.Second)
 	defer cancel()
+	defer shipping.end()
 	if err := srv.Shutdown(ctx); err != nil {
 		return fmt.Errorf("commands still ran after shutdown-timeout (%d s): the log is whole, but not "+
 			"marked clean, so the next start begins a new generation: %w", cfg.ShutdownTimeout, err)
 	}
+	shipping.finish(ctx, logger)
 	if err := eng.Close(true); err != nil {
 		return fmt.Errorf("closing the log: %w (what was acknowledged is safe as far as appendfsync %s promises)",
 			err, cfg.AppendFsync)

@@ -29,8 +29,13 @@ func verify(args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	o.Meter = &t.meter
+	src, done, err := openPlace(dir)
+	if err != nil {
+		return t.fail(err)
+	}
+	defer done()
 	stop := t.watch()
-	v, err := history.Verify(history.Source{Dir: dir}, o)
+	v, err := history.Verify(src, o)
 	stop()
 	if err != nil {
 		return t.fail(err)

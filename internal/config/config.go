@@ -64,6 +64,11 @@ type Config struct {
 	LogSealAfter   time.Duration
 	LogSegmentSize int64
 
+	ArchiveURL      string
+	ArchiveInterval time.Duration
+	ArchiveKeepTime time.Duration
+	ArchiveKeepSets int64
+
 	// File is the TOML file the configuration was read from, empty if none. Not a key.
 	File string
 
@@ -162,6 +167,9 @@ func (c *Config) Validate() error {
 	if len(c.Users) > 0 && c.ACLFile != "" {
 		return fmt.Errorf("users: cannot be given together with aclfile: define users in one place only, " +
 			"the ACL file or the configuration file")
+	}
+	if c.ArchiveInterval <= 0 {
+		return fmt.Errorf("archive-interval: must be more than 0")
 	}
 	if strings.ContainsRune(c.UnixSocket, 0) {
 		return fmt.Errorf("unixsocket: contains a zero byte")

@@ -10,7 +10,8 @@ func ownKeys() []Key {
 	rows = append(rows, processKeys()...)
 	rows = append(rows, storageKeys()...)
 	rows = append(rows, snapshotKeys()...)
-	return append(rows, feedKeys()...)
+	rows = append(rows, feedKeys()...)
+	return append(rows, archiveKeys()...)
 }
 
 // networkKeys say where to listen.
@@ -296,6 +297,32 @@ func feedKeys() []Key {
 			Min: 64 << 10, Max: 4 << 30,
 			Help:  "size at which a new log segment is begun",
 			field: func(c *Config) any { return &c.LogSegmentSize },
+		},
+	}
+}
+
+// archiveKeys say where the history is copied to.
+func archiveKeys() []Key {
+	return []Key{
+		{
+			Name: "archive-url", Section: "archive", Kind: Text,
+			Help:  "where segments and snapshots are copied to: file:///dir or s3://bucket/prefix?endpoint=...&region=...",
+			field: func(c *Config) any { return &c.ArchiveURL },
+		},
+		{
+			Name: "archive-interval", Section: "archive", Kind: Duration, Default: "60s",
+			Help:  "how far the archive may be behind: what is new is sent that often",
+			field: func(c *Config) any { return &c.ArchiveInterval },
+		},
+		{
+			Name: "archive-keep-time", Section: "archive", Kind: Duration, Default: "0",
+			Help:  "age up to which every point stays restorable from the archive: 12h, 30d; 0: see archive-keep-sets",
+			field: func(c *Config) any { return &c.ArchiveKeepTime },
+		},
+		{
+			Name: "archive-keep-sets", Section: "archive", Kind: Int, Default: "0", Max: 1 << 20,
+			Help:  "newest snapshot sets that stay in the archive at least; with archive-keep-time 0 too, everything stays",
+			field: func(c *Config) any { return &c.ArchiveKeepSets },
 		},
 	}
 }

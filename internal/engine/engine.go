@@ -25,6 +25,9 @@ type Options struct {
 	Limits *state.Limits
 	// Snapshots says when snapshots are taken and which stay; nil: only when asked for, and the newest.
 	Snapshots *SnapshotPolicy
+	// HoldFor, if not empty, names a floor of the log that is there before anything is dropped: from an earlier start, or
+	// one that keeps everything. It is for an archive, which moves it.
+	HoldFor string
 	// Logger takes what operators should know; nil discards it.
 	Logger *slog.Logger
 }
@@ -134,6 +137,11 @@ func (e *Engine) start(rep *Report) error {
 		return err
 	}
 	e.loaded = rep.Keys
+	if name := e.opt.HoldFor; name != "" && e.dir.Floors()[name] == nil {
+		if err := e.dir.SetFloor(name, make([]log.Cursor, len(e.shards))); err != nil {
+			return err
+		}
+	}
 	e.checkpoint.init(e)
 	e.dir.Maintain()
 	e.expirer = newExpirer(e)

@@ -39,6 +39,7 @@ func (r *report) persistence() {
 	r.zeros("aof_pending_rewrite", "aof_buffer_length", "aof_pending_bio_fsync", "aof_delayed_fsync")
 	r.snapshots()
 	r.log()
+	r.archive()
 	if r.stats.Err != nil {
 		r.field("log_error", oneLine(r.stats.Err.Error()))
 	}
@@ -85,6 +86,33 @@ func (r *report) log() {
 	)
 	if disk.LastDamage != nil {
 		r.field("log_damage", oneLine(disk.LastDamage.Error()))
+	}
+}
+
+// archive is how far the archive is behind, and why.
+func (r *report) archive() {
+	f := r.srv.opt.Archive
+	r.field("archive_enabled", bit(f != nil))
+	if f == nil {
+		return
+	}
+	st := f()
+	lag := st.LagMS
+	if lag > 0 {
+		lag = (lag + 999) / 1000
+	}
+	var ends []string
+	for _, c := range st.Ends {
+		ends = append(ends, c.String())
+	}
+	r.fields(
+		"archive_place", oneLine(st.Place), "archive_lag_sec", lag, "archive_lag_bytes", st.LagBytes, "archive_cursors", strings.Join(ends, " "),
+		"archive_time", st.CutMS/1000, "archive_segments", st.Segments, "archive_snapshot_sets", st.Sets, "archive_last_set", st.LastSet,
+		"archive_bytes", st.Bytes, "archive_bytes_shipped", st.Shipped, "archive_last_success_time", st.LastOK/1000,
+		"archive_status", okOrErr(st.Err), "archive_failures", st.Failures, "archive_consecutive_failures", st.InRow,
+	)
+	if st.Err != nil {
+		r.field("archive_error", oneLine(st.Err.Error()))
 	}
 }
 

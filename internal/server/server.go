@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kevydb/kevy/internal/archive"
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/config"
 	"github.com/kevydb/kevy/internal/engine"
@@ -35,6 +36,8 @@ type Options struct {
 	LogLevel *slog.LevelVar
 	// Version and Commit are kevy's own.
 	Version, Commit string
+	// Archive, if there is one, tells INFO how far the archive is.
+	Archive func() archive.Status
 	// Portable serves connections as on systems without epoll.
 	Portable bool
 }

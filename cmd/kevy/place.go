@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+
+	"github.com/kevydb/kevy/internal/archive"
+	"github.com/kevydb/kevy/internal/history"
+)
+
+// openPlace returns the history that a command line names: a data directory, or the URL of an archive. done removes what was fetched, after
+// the last use of src.
+func openPlace(place string) (src history.Source, done func(), err error) {
+	if !archive.IsURL(place) {
+		return history.Source{Dir: place}, func() {}, nil
+	}
+	store, err := archive.OpenStore(place)
+	if err != nil {
+		return src, nil, err
+	}
+	fsys, dir, err := archive.OpenFS(context.Background(), store)
+	if err != nil {
+		return src, nil, err
+	}
+	return history.Source{FS: fsys, Dir: dir}, func() { _ = fsys.Close() }, nil // only read: what stays in TMPDIR is no one's data
+}
+
+// buildPlace builds a point.
+func buildPlace(p place, prefix []byte, m *history.Meter) (*history.Built, error) {
+	src, done, err := openPlace(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return history.BuildFrom(src, p.point, prefix, m)
+}

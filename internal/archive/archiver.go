@@ -1,0 +1,229 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+)
+
+// Floor is the name of the log's floor that holds what the archive has not taken.
+const Floor = "archive"
+
+const (
+	defaultInterval = time.Minute
+	defaultGrace    = time.Hour
+	firstRetry      = time.Second
+	longestRetry    = 5 * time.Minute
+)
+
+// Source is the directory that is archived.
+type Source struct {
+	FS  vfs.FS
+	Dir *log.Dir
+	// Cut returns cursors of all shards at one instant between groups, once the log is durable up to them.
+	Cut func() ([]log.Cursor, error)
+	Now func() int64 // unix ms
+}
+
+// Options say how an Archiver works. The zero value of a field is its default.
+type Options struct {
+	Store    Store
+	Interval time.Duration // between passes; 0: a minute
+	// KeepTime is the age up to which every point stays restorable; KeepSets how many of the newest snapshot sets stay
+	// at least. Both 0: nothing is removed.
+	KeepTime time.Duration
+	KeepSets int
+	Grace    time.Duration // how long objects stay that are no part of the archive any more; 0: an hour
+	Logger   *slog.Logger
+}
+
+// Archiver ships a directory's history to a store. Status may be called by anyone, the other methods
+// not concurrently.
+type Archiver struct {
+	src  Source
+	o    Options
+	man  *manifest // nil: not read yet
+	last []byte    // the ARCHIVE object that man is
+
+	orphans map[string]int64 // objects that no manifest names, and their sizes
+	skipped map[string]bool  // sets that are of no use here
+	sweep   bool             // look for orphans after the next good pass
+
+	mu     sync.Mutex
+	status Status
+	ends   []log.Cursor // of the published manifest
+}
+
+// New returns an Archiver. REQUIRES: the floor Floor of the directory was set before anything was dropped.
+func New(src Source, o Options) *Archiver {
+	if o.Interval == 0 {
+		o.Interval = defaultInterval
+	}
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &Archiver{src: src, o: o, skipped: make(map[string]bool)}
+	a.status.Place = o.Store.String()
+	return a
+}
+
+// Run ships until ctx ends: a pass each interval, and after a failure again, at growing distances.
+func (a *Archiver) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	retry := firstRetry
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := a.Pass(ctx)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, log.ErrClosed):
+			return
+		case err == nil:
+			retry = firstRetry
+			timer.Reset(a.o.Interval)
+		default:
+			wait := retry/2 + rand.N(retry/2)
+			retry = min(2*retry, longestRetry)
+			a.o.Logger.Error("the archive could not be brought up to date: the log is kept meanwhile",
+				"archive", a.o.Store.String(), "error", err, "retry_in", wait.Round(time.Millisecond).String())
+			timer.Reset(wait)
+		}
+	}
+}
+
+// Pass brings the archive up to date once.
+func (a *Archiver) Pass(ctx context.Context) error {
+	err := a.pass(ctx)
+	if err != nil {
+		// It is not known how far the pass came: what is in the store decides.
+		a.man = nil
+	}
+	a.noteResult(err)
+	return err
+}
+
+func (a *Archiver) pass(ctx context.Context) error {
+	if a.man == nil {
+		if err := a.open(ctx); err != nil {
+			return err
+		}
+	}
+	sets, err := a.localSets() // before the cut: the archive's log must reach them
+	if err != nil {
+		return err
+	}
+	if err := a.shipLogs(ctx); err != nil {
+		return err
+	}
+	for _, id := range sets {
+		if err := a.shipSet(ctx, id); err != nil {
+			return err
+		}
+	}
+	if err := a.retain(ctx); err != nil {
+		return err
+	}
+	if a.sweep {
+		if err := a.removeOrphans(ctx); err != nil {
+			return err
+		}
+		a.sweep = false
+	}
+	return a.removeRetired(ctx)
+}
+
+// open reads the manifest and checks that the archive is this directory's.
+func (a *Archiver) open(ctx context.Context) error {
+	m, err := readManifest(ctx, a.o.Store)
+	if err != nil {
+		return err
+	}
+	if a.orphans, err = a.listOrphans(ctx, m); err != nil {
+		return err
+	}
+	if m == nil {
+		if n := len(a.orphans); n > 0 {
+			return fmt.Errorf("%w: %s has %d objects of an archive but no %s: it is lost, or not written yet by another kevy; "+
+				"restore it, or name a place that is empty", ErrCorrupt, a.o.Store, n, manifestName)
+		}
+		m = &manifest{HashSeed: a.src.Dir.HashSeed()}
+		if err := writeManifest(ctx, a.o.Store, m); err != nil {
+			return err
+		}
+	}
+	if a.last, err = m.encode(); err != nil {
+		return err
+	}
+	if err := a.check(m); err != nil {
+		return err
+	}
+	a.man, a.sweep = m, len(a.orphans) > 0
+	a.noteManifest(m)
+	return nil
+}
+
+// check reports whether m is an archive of this directory, no further than it.
+func (a *Archiver) check(m *manifest) error {
+	d := a.src.Dir
+	if m.HashSeed != d.HashSeed() || len(m.Shards) > 0 && len(m.Shards) != d.Shards() {
+		return fmt.Errorf("%w: %s has hash seed %x and %d shards, the directory %x and %d: name another place",
+			ErrForeign, a.o.Store, m.HashSeed, len(m.Shards), d.HashSeed(), d.Shards())
+	}
+	for i := range m.Shards {
+		if end := m.Shards[i].End; !within(d.Lineage(i), d.Log(i).Tail(), end) {
+			return fmt.Errorf("%w: %s has shard %d up to %s, which is not in the directory's history: that was restored, or "+
+				"is an older copy; name another place", ErrForeign, a.o.Store, i, end)
+		}
+	}
+	return nil
+}
+
+// within reports whether a cursor is in the history that ends at tail.
+func within(lineage []log.Lineage, tail, c log.Cursor) bool {
+	end := tail
+	for _, l := range slices.Backward(lineage) {
+		if l.Generation == end.Generation {
+			if c.Generation == l.Generation {
+				return c.Offset <= end.Offset
+			}
+			end = log.Cursor{Generation: l.Parent, Offset: l.ParentOffset}
+		}
+	}
+	return false
+}
+
+// publish makes m the archive's manifest. Another writer, who has changed it meanwhile, must be someone else's mistake.
+func (a *Archiver) publish(ctx context.Context, m *manifest) error {
+	now, err := readObject(ctx, a.o.Store, manifestName, maxManifest)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, a.last) {
+		return fmt.Errorf("archive: another kevy writes to %s too: %s has changed", a.o.Store, manifestName)
+	}
+	if err := writeManifest(ctx, a.o.Store, m); err != nil {
+		return err
+	}
+	if a.last, err = m.encode(); err != nil {
+		return err
+	}
+	a.man = m
+	a.noteManifest(m)
+	return nil
+}

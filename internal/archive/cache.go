@@ -1,0 +1,201 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// cacheBytes is how much of an archive is kept on this machine while it is read, beyond what is open.
+const cacheBytes = 1 << 30
+
+// cache holds objects that were fetched, each checked as a whole against the manifest. Those of a store of files are only checked, and
+// read where they are.
+type cache struct {
+	ctx   context.Context
+	store Store
+
+	mu    sync.Mutex
+	dir   string // made with the first object
+	total int64
+	clock uint64
+	have  map[string]*cached
+}
+
+// cached is an object at hand.
+type cached struct {
+	object
+	data interface {
+		io.ReaderAt
+		io.Closer
+	}
+	path string // "": it takes no space here
+	refs int
+	used uint64
+	once sync.Once
+	err  error
+}
+
+func newCache(ctx context.Context, s Store) *cache {
+	return &cache{ctx: ctx, store: s, have: make(map[string]*cached)}
+}
+
+// get fetches an object, or takes the one that is there. Each get needs a release.
+func (c *cache) get(o object) (*cached, error) {
+	c.mu.Lock()
+	x := c.have[o.Name]
+	if x == nil {
+		x = &cached{object: o}
+		c.have[o.Name] = x
+	}
+	x.refs++
+	c.mu.Unlock()
+	x.once.Do(func() { x.err = c.fetch(x) })
+	if x.err != nil {
+		c.release(x)
+		return nil, x.err
+	}
+	return x, nil
+}
+
+// release ends one use. What nobody uses goes, the oldest first, when there is too much.
+func (c *cache) release(x *cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x.refs--
+	c.clock++
+	x.used = c.clock
+	if x.err != nil {
+		if x.refs == 0 && c.have[x.Name] == x {
+			delete(c.have, x.Name) // the next get tries again
+		}
+		return
+	}
+	for c.total > cacheBytes {
+		var oldest *cached
+		for _, y := range c.have {
+			if y.refs == 0 && y.path != "" && (oldest == nil || y.used < oldest.used) {
+				oldest = y
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		c.drop(oldest)
+	}
+}
+
+// drop removes an object from the cache. REQUIRES: c.mu, no one uses it.
+func (c *cache) drop(x *cached) {
+	delete(c.have, x.Name)
+	_ = x.data.Close() // only read
+	if x.path != "" {
+		c.total -= x.Size
+		_ = os.Remove(x.path) // close removes the directory
+	}
+}
+
+// fetch makes an object's bytes available, if they are what the manifest says.
+func (c *cache) fetch(x *cached) error {
+	if s, ok := c.store.(*fileStore); ok {
+		f, err := s.fs.Open(s.path(x.Name))
+		if err != nil {
+			return c.missing(x, err)
+		}
+		n, crc, err := sum(io.NewSectionReader(f, 0, x.Size+1))
+		if err = c.checked(x, n, crc, err); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		x.data = f
+		return nil
+	}
+	r, err := c.store.Get(c.ctx, x.Name, 0, -1)
+	if err != nil {
+		return c.missing(x, err)
+	}
+	f, err := c.tempFile()
+	if err != nil {
+		return errors.Join(err, r.Close())
+	}
+	h := crc32.New(castagnoli)
+	n, err := io.CopyBuffer(io.MultiWriter(f, h), io.LimitReader(r, x.Size+1), make([]byte, copyBytes))
+	err = errors.Join(c.checked(x, n, h.Sum32(), err), r.Close())
+	if err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	x.data, x.path = f, f.Name()
+	c.mu.Lock()
+	c.total += x.Size
+	c.mu.Unlock()
+	return nil
+}
+
+func (c *cache) tempFile() (*os.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dir == "" {
+		dir, err := os.MkdirTemp("", "kevy-archive-")
+		if err != nil {
+			return nil, err
+		}
+		c.dir = dir
+	}
+	return os.CreateTemp(c.dir, "object-")
+}
+
+// checked names an object that is not as it was written.
+func (c *cache) checked(x *cached, n int64, crc uint32, err error) error {
+	if err != nil {
+		return c.missing(x, err)
+	}
+	if n != x.Size || crc != x.CRC {
+		return fmt.Errorf("%w: object %s/%s is damaged: %d bytes or more with checksum %08x, the archive's manifest has %d with %08x",
+			ErrCorrupt, c.store, x.Name, n, crc, x.Size, x.CRC)
+	}
+	return nil
+}
+
+// missing makes an object that should be there and is not a damage.
+func (c *cache) missing(x *cached, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: object %s/%s is missing (or the archive's retention has removed it since it was opened)", ErrCorrupt, c.store, x.Name)
+	}
+	return fmt.Errorf("reading %s/%s: %w", c.store, x.Name, err)
+}
+
+// read fills p from an object without fetching it.
+func (c *cache) read(o object, p []byte, off int64) (int, error) {
+	r, err := c.store.Get(c.ctx, o.Name, off, int64(len(p)))
+	if err != nil {
+		return 0, c.missing(&cached{object: o}, err)
+	}
+	n, err := io.ReadFull(r, p)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: object %s/%s ends at byte %d of %d", ErrCorrupt, c.store, o.Name, off+int64(n), o.Size)
+	} else if err != nil {
+		err = c.missing(&cached{object: o}, err)
+	}
+	return n, errors.Join(err, r.Close())
+}
+
+// close removes all.
+func (c *cache) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range c.have {
+		if x.data != nil {
+			_ = x.data.Close() // only read
+		}
+	}
+	c.have = nil
+	if c.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(filepath.Clean(c.dir))
+}

@@ -1,0 +1,198 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/kevydb/kevy/log"
+)
+
+// shipLogs brings the logs up to a cut, publishes that, and lets go of what is whole in the archive.
+func (a *Archiver) shipLogs(ctx context.Context) error {
+	if a.upToDate() {
+		return a.hold()
+	}
+	now := a.src.Now()
+	cut, err := a.src.Cut()
+	if err != nil {
+		return err
+	}
+	m := a.man.clone()
+	if len(m.Shards) == 0 {
+		m.Shards = make([]shardPart, len(cut))
+	}
+	for i := range m.Shards {
+		if err := a.shipShard(ctx, m, i, cut[i]); err != nil {
+			return fmt.Errorf("archive: shard %d: %w", i, err)
+		}
+	}
+	m.CutMS, m.LastTxn = now, a.src.Dir.LastTxn()
+	if err := a.publish(ctx, m); err != nil {
+		return err
+	}
+	return a.hold()
+}
+
+// upToDate reports whether there are no frames that the archive has not.
+func (a *Archiver) upToDate() bool {
+	for i := range a.man.Shards {
+		if a.man.Shards[i].End != a.src.Dir.Log(i).Tail() {
+			return false
+		}
+	}
+	return len(a.man.Shards) > 0
+}
+
+// hold keeps of the directory's log what is not whole in the archive.
+func (a *Archiver) hold() error {
+	var from []log.Cursor
+	for i := range a.man.Shards {
+		segs := a.man.Shards[i].Segments
+		from = append(from, segs[len(segs)-1].Start)
+	}
+	return a.src.Dir.SetFloor(Floor, from)
+}
+
+// shipShard takes the segments of one shard up to its cut into m.
+func (a *Archiver) shipShard(ctx context.Context, m *manifest, shard int, cut log.Cursor) error {
+	l, p := a.src.Dir.Log(shard), &m.Shards[shard]
+	lineage := a.src.Dir.Lineage(shard)
+	for _, info := range l.SegmentList() {
+		n := len(p.Segments)
+		switch {
+		case n > 0 && info.Number < p.Segments[n-1].Number:
+			continue
+		case n > 0 && info.Number > p.Segments[n-1].Number+1:
+			return fmt.Errorf("segment %d is not on disk any more, and not in the archive: from there on this directory needs another archive",
+				p.Segments[n-1].Number+1)
+		case n == 0 || info.Number > p.Segments[n-1].Number:
+			p.Segments = append(p.Segments, segment{Number: info.Number, Start: info.Start})
+		}
+		s := &p.Segments[len(p.Segments)-1]
+		last := info.Start.Generation == cut.Generation && cut.Offset <= info.End
+		var err error
+		if last {
+			err = a.shipPart(ctx, m, shard, s, cut.Offset)
+		} else {
+			err = a.shipWhole(ctx, m, shard, s, info.End)
+		}
+		if err != nil {
+			return err
+		}
+		if last {
+			p.End, p.Lineage = cut, mergeLineage(p, lineage, cut.Generation)
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s is in no segment", log.ErrGone, cut)
+}
+
+// mergeLineage adds to the archive's lineage what the directory knows, up to a generation, and leaves out generations that are older than all segments.
+func mergeLineage(p *shardPart, lineage []log.Lineage, upTo uint64) []log.Lineage {
+	const most = 256
+	all := slices.Clone(p.Lineage)
+	for _, l := range lineage {
+		if l.Generation <= upTo && (len(all) == 0 || l.Generation > all[len(all)-1].Generation) {
+			all = append(all, l)
+		}
+	}
+	for len(all) > most && all[0].Generation < p.Segments[0].Start.Generation {
+		all = all[1:]
+	}
+	return all
+}
+
+// shipWhole takes a segment that has ended: sealed, if it is worth it.
+func (a *Archiver) shipWhole(ctx context.Context, m *manifest, shard int, s *segment, end uint64) error {
+	if s.Whole {
+		return nil
+	}
+	if err := a.src.Dir.SealSegment(shard, s.Number); err != nil {
+		a.o.Logger.Warn("a segment goes to the archive as it is: it can't be sealed", "shard", shard, "segment", s.Number, "error", err)
+	}
+	c, err := a.src.Dir.Log(shard).OpenCopy(s.Number)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	src, size := c.Sealed()
+	if src == nil {
+		if err := a.addPart(ctx, m, shard, s, c, end); err != nil {
+			return err
+		}
+		s.Whole = true
+		return nil
+	}
+	o, err := a.upload(ctx, fmt.Sprintf("shard-%02d/%020d.sealed", shard, s.Number), src, size)
+	if err != nil {
+		return err
+	}
+	m.retire(a.src.Now(), s.objects()...)
+	s.Sealed, s.Parts, s.Whole = &o, nil, true
+	return nil
+}
+
+// shipPart takes the frames of a segment before the offset to.
+func (a *Archiver) shipPart(ctx context.Context, m *manifest, shard int, s *segment, to uint64) error {
+	c, err := a.src.Dir.Log(shard).OpenCopy(s.Number)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return a.addPart(ctx, m, shard, s, c, to)
+}
+
+func (a *Archiver) addPart(ctx context.Context, m *manifest, shard int, s *segment, c *log.Copy, to uint64) error {
+	from := s.bytes()
+	end, err := c.End(log.Cursor{Generation: s.Start.Generation, Offset: s.end()}, max(from, log.HeaderBytes), to)
+	if err != nil || end == from {
+		return err
+	}
+	n := len(s.Parts)
+	for n > 0 && s.Parts[n-1].Size <= end-from {
+		n--
+		from = s.Parts[n].From
+	}
+	name := fmt.Sprintf("shard-%02d/%020d.seg.%d-%d", shard, s.Number, from, end)
+	o, err := a.upload(ctx, name, io.NewSectionReader(c, from, end-from), end-from)
+	if err != nil {
+		return err
+	}
+	for _, old := range s.Parts[n:] {
+		m.retire(a.src.Now(), old.object)
+	}
+	s.Parts = append(s.Parts[:n:n], part{o, from, to})
+	return nil
+}
+
+// upload puts an object, and reads it back. One of that name and content which no manifest names is taken as it is.
+func (a *Archiver) upload(ctx context.Context, name string, src io.ReaderAt, size int64) (object, error) {
+	n, crc, err := sum(io.NewSectionReader(src, 0, size))
+	if err != nil {
+		return object{}, err
+	}
+	o := object{name, size, crc}
+	if n != size {
+		return o, fmt.Errorf("%s has %d bytes, not %d: %w", name, n, size, io.ErrUnexpectedEOF)
+	}
+	if left, ok := a.orphans[name]; ok && left == size {
+		if n, got, err := sumObject(ctx, a.o.Store, name); err == nil && n == size && got == crc {
+			return o, nil
+		}
+	}
+	if err := a.o.Store.Put(ctx, name, src, size); err != nil {
+		return o, err
+	}
+	a.noteShipped(size)
+	n, got, err := sumObject(ctx, a.o.Store, name)
+	if err != nil {
+		return o, err
+	}
+	if n != size || got != crc {
+		return o, fmt.Errorf("%w: %s/%s reads back as %d bytes with checksum %08x, written were %d with %08x",
+			ErrCorrupt, a.o.Store, name, n, got, size, crc)
+	}
+	return o, nil
+}
