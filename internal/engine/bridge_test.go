@@ -32,14 +32,12 @@ const bridgeLibrary = `'#!lua name=lib\n redis.register_function("put", function
 func TestCrashAtEveryStepOfFlushInTransaction(t *testing.T) {
 	for _, shards := range []int{1, 3} {
 		for i, line := range flushes {
-			if shards == 1 && i%3 != 0 {
+			if shards == 1 && i%3 == 2 {
 				continue // what several shards go through as well
 			}
 			t.Run(fmt.Sprintf("%d shards/%d", shards, i), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(i), uint64(shards)))
-				for _, policy := range []log.Policy{log.EverySec, log.Always} {
-					crashInFlush(t, line, shards, policy, rng)
-				}
+				crashInFlush(t, line, shards, []log.Policy{log.EverySec, log.Always}[i%2], rng)
 			})
 		}
 	}
@@ -62,7 +60,7 @@ func crashInFlush(t *testing.T, line string, shards int, policy log.Policy, rng 
 		if op.Kind.IsWrite() {
 			mu.Lock()
 			defer mu.Unlock()
-			for _, c := range []*crashfs.FS{base.KillClone(), base.CrashClone(rng), base.CrashClone(rng)} {
+			for _, c := range []*crashfs.FS{base.KillClone(), base.CrashClone(rng)} {
 				clones, steps = append(clones, c), append(steps, op.String())
 			}
 		}
@@ -73,13 +71,15 @@ func crashInFlush(t *testing.T, line string, shards int, policy log.Policy, rng 
 	}
 	ffs.Inject(nil)
 	after := s.Digest() + s.Libraries()
-	clones, steps = append(clones, base.KillClone()), append(steps, "the end")
+	mu.Lock() // the committer may still be inside of the injected function
+	crashed, at := append(clones, base.KillClone()), append(steps, "the end")
+	mu.Unlock()
 	seen := make(map[string]int)
-	for i, c := range clones {
-		seen[flushCrashed(t, c, s, shards, steps[i], before, after)]++
+	for i, c := range crashed {
+		seen[flushCrashed(t, c, s, shards, at[i], before, after)]++
 	}
 	if seen[before] == 0 || seen[after] == 0 {
-		t.Errorf("%d crashes: %d times before, %d times after", len(clones), seen[before], seen[after])
+		t.Errorf("%d crashes: %d times before, %d times after", len(crashed), seen[before], seen[after])
 	}
 	s.Close()
 }
