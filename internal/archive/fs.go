@@ -47,7 +47,7 @@ func OpenFS(ctx context.Context, s Store) (fsys *FS, dir string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	f := &FS{dir: s.String(), files: make(map[string]*entry), dirs: make(map[string][]string), cache: newCache(ctx, s)}
+	f := &FS{dir: path.Clean(s.String()), files: make(map[string]*entry), dirs: make(map[string][]string), cache: newCache(ctx, s)}
 	f.add("MANIFEST", &entry{bytes: doc, size: int64(len(doc)), ms: m.CutMS})
 	for i := range m.Shards {
 		for _, g := range m.Shards[i].Segments {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,19 @@ func (l *life) kill(power bool) {
 	_ = l.s.E.Close(false)
 	l.fs = next
 	l.open()
+	l.instants = slices.DeleteFunc(l.instants, func(x instant) bool { return !l.has(&x) })
+}
+
+// has reports whether an instant is in the history, which a power failure may have cut.
+func (l *life) has(x *instant) bool {
+	for i, c := range x.cursors {
+		lineage := l.s.E.Dir().Lineage(i)
+		at := slices.IndexFunc(lineage, func(g log.Lineage) bool { return g.Generation == c.Generation })
+		if at >= 0 && at+1 < len(lineage) && c.Offset > lineage[at+1].ParentOffset {
+			return false
+		}
+	}
+	return true
 }
 
 func (l *life) save() {
@@ -196,7 +210,7 @@ func (l *life) live(steps int) (events map[string]int) {
 		l.write(1 + l.rng.IntN(12))
 		l.record()
 		name := ""
-		switch l.rng.IntN(14) {
+		switch l.rng.IntN(15) {
 		case 0:
 			name = "flush"
 			l.s.Do("FLUSHALL")
@@ -207,6 +221,9 @@ func (l *life) live(steps int) (events map[string]int) {
 		case 2:
 			name = "kill"
 			l.kill(false)
+		case 14:
+			name = "power"
+			l.kill(true)
 		case 3, 4:
 			name = "snapshot"
 			l.save()

@@ -15,8 +15,11 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// s3PartBytes is how much of an object is sent at a time; S3 takes 10,000 parts.
-const s3PartBytes = 64 << 20
+// s3PartBytes is how much of an object is sent at a time, and in memory meanwhile, unless it would take more than s3Parts.
+const (
+	s3PartBytes = 16 << 20
+	s3Parts     = 9000 // S3 takes 10,000
+)
 
 // s3Store keeps objects in a bucket.
 type s3Store struct {
@@ -51,7 +54,7 @@ func newS3Store(u *url.URL) (Store, error) {
 		}
 	}
 	s.client, err = minio.New(host, &minio.Options{
-		Secure: secure, Region: q.Get("region"), MaxRetries: 3, TrailingHeaders: true,
+		Secure: secure, Region: q.Get("region"), MaxRetries: 3,
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: http.DefaultClient},
 		}),
@@ -77,10 +80,12 @@ func (s *s3Store) failed(op, name string, err error) error {
 	return fmt.Errorf("archive: %s %s/%s: %w", op, s, name, err)
 }
 
-// Put sends the object with a checksum that the server verifies. S3 shows an object when it is whole.
+// Put sends the object, each part with an MD5 that the server verifies. (CRC32C in trailers, which the library has too, is
+// refused by some servers.) S3 shows an object when it is whole.
 func (s *s3Store) Put(ctx context.Context, name string, src io.ReaderAt, size int64) error {
+	part := uint64(max(s3PartBytes, (size/s3Parts+s3PartBytes)/s3PartBytes*s3PartBytes))
 	_, err := s.client.PutObject(ctx, s.bucket, s.key(name), io.NewSectionReader(src, 0, size), size, minio.PutObjectOptions{
-		ContentType: "application/octet-stream", PartSize: s3PartBytes, NumThreads: 1, Checksum: minio.ChecksumCRC32C,
+		ContentType: "application/octet-stream", PartSize: part, NumThreads: 1, SendContentMd5: true,
 	})
 	return s.failed("writing", name, err)
 }
