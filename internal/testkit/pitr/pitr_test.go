@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kevydb/kevy/internal/archive"
 	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/testkit/proc"
 	"github.com/kevydb/kevy/internal/testkit/wire"
@@ -72,13 +73,14 @@ func TestExact(t *testing.T) {
 	}
 	wrote := time.Since(end) + *timeFlag
 	timed := r.checkAll()
+	r.checkArchive()
 	t.Logf("%d points, %d by time too; events %v; written for %s, checked for %s", len(r.records), timed, r.events, wrote, time.Since(end)+*timeFlag-wrote)
 }
 
 func (r *run) start() {
 	r.t.Helper()
 	srv, err := proc.StartKevy(r.dir, "--shards", strconv.Itoa(shards), "--log-keep-bytes", "100gb", "--log-segment-size", "1mb", "--log-seal-after", "0",
-		"--maxmemory-policy", "allkeys-random")
+		"--maxmemory-policy", "allkeys-random", "--archive-url", r.archiveURL(), "--archive-interval", "1s")
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -88,6 +90,37 @@ func (r *run) start() {
 	}
 	r.srv = srv
 	r.crew = hire(srv, r.rng, workers, &r.n)
+}
+
+// archiveURL is where the server archives to.
+func (r *run) archiveURL() string { return "file://" + filepath.ToSlash(r.dir) + "-archive" }
+
+// checkArchive restores to all records from the archive alone.
+func (r *run) checkArchive() {
+	r.t.Helper()
+	store, err := archive.OpenStore(r.archiveURL())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	fsys, dir, err := archive.OpenFS(r.t.Context(), store)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = fsys.Close() }()
+	src := history.Source{FS: fsys, Dir: dir}
+	h, err := history.Open(src)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer h.Close()
+	for i := range r.records {
+		r.check(h, i)
+	}
+	v, err := history.Verify(src, history.VerifyOptions{Deep: true})
+	if err != nil || len(v.Damage) > 0 {
+		r.t.Errorf("verify of the archive: %v, %+v", err, v)
+	}
+	r.t.Logf("the archive: %d segments, %d frames, %d sets", v.Segments, v.Frames, len(v.Sets))
 }
 
 func (r *run) must(args ...string) *wire.Reply {
