@@ -48,9 +48,12 @@ var depsRules = map[string][]string{
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"internal/warm": {"", "internal/engine", "internal/history", "internal/vfs", "log", "log/effect", "state"},
+	"internal/migrate": {
+		"internal/client", "internal/command", "internal/engine", "internal/history", "internal/rdb", "internal/script", "internal/vfs", "log", "resp",
+	},
 	"cmd/kevy": {
 		"", "internal/archive", "internal/bench", "internal/client", "internal/config", "internal/engine", "internal/feed", "internal/history", "internal/server", "internal/vfs",
-		"internal/warm", "log", "log/effect", "resp", "snapshot", "state",
+		"internal/migrate", "internal/warm", "log", "log/effect", "resp", "snapshot", "state",
 	},
 }
 

@@ -25,6 +25,7 @@ Commands:
   serve      run the server (the default)
   feed tail  follow the change feed of a running server
   restore    make a data directory from another one as it was at a point
+  import     take over the data of Redis or Valkey: RDB file, append-only file, running server
   log list   show generations, segments, snapshot sets and restorable points of a data directory
   log dump   print the frames of a data directory
   verify     check every checksum, link and snapshot set of a data directory
@@ -61,6 +62,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return feedCommand(args, stdout, stderr)
 	case "restore":
 		return restore(args, stdout, stderr)
+	case "import":
+		return importCommand(args, stdout, stderr)
 	case "log":
 		return logCommand(args, stdout, stderr)
 	case "verify":

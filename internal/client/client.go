@@ -87,6 +87,12 @@ func (c *Conn) Do(limit time.Duration, args ...string) (any, error) {
 
 // Send sends one command, whose reply must have been read within the limit (0: none): with Array, Uint and Bulk.
 func (c *Conn) Send(limit time.Duration, args ...[]byte) error {
+	c.Queue(args...)
+	return c.Flush(limit)
+}
+
+// Flush sends what was queued; the replies must have been read within the limit (0: none), one for each with Skip or the like.
+func (c *Conn) Flush(limit time.Duration) error {
 	deadline := time.Time{}
 	if limit > 0 {
 		deadline = time.Now().Add(limit)
@@ -94,13 +100,23 @@ func (c *Conn) Send(limit time.Duration, args ...[]byte) error {
 	if err := c.nc.SetDeadline(deadline); err != nil {
 		return err
 	}
-	c.out = fmt.Appendf(c.out[:0], "*%d\r\n", len(args))
+	_, err := c.nc.Write(c.out)
+	c.out = c.out[:0]
+	return err
+}
+
+// Queue adds a command to what the next Flush sends. Arguments are not kept.
+func (c *Conn) Queue(args ...[]byte) {
+	c.out = fmt.Appendf(c.out, "*%d\r\n", len(args))
 	for _, a := range args {
 		c.out = fmt.Appendf(c.out, "$%d\r\n", len(a))
 		c.out = append(append(c.out, a...), "\r\n"...)
 	}
-	_, err := c.nc.Write(c.out)
-	return err
+}
+
+// Detach gives the connection and what was read from it to the caller, without a deadline: for a protocol that goes on otherwise.
+func (c *Conn) Detach() (net.Conn, *bufio.Reader, error) {
+	return c.nc, c.in, c.nc.SetDeadline(time.Time{})
 }
 
 // line reads a line: its first byte, and the rest, valid until the next read.

@@ -32,7 +32,8 @@ type Ctx struct {
 	Seed uint64
 	// NoTouch leaves access clocks alone (CLIENT NO-TOUCH).
 	NoTouch bool
-	// KeepExpired makes Lookup return keys whose deadline has passed, and reads leave them (replay tools, DEBUG).
+	// KeepExpired makes Lookup return keys whose deadline has passed, and nothing deletes them (replay tools, a primary's
+	// commands, DEBUG).
 	KeepExpired bool
 	// Rand is a random number fixed for this command (RANDOMKEY).
 	Rand uint64

@@ -86,12 +86,13 @@ func planRestore(c *Ctx) {
 		c.W.Error(restoreError(err))
 		return
 	}
-	if !(v.Kind == rdb.String && (ttl == 0 || ttl > c.Now)) { // SET replaces any value by itself
+	stays := ttl == 0 || ttl > c.Now || c.KeepExpired
+	if !(v.Kind == rdb.String && stays) { // SET replaces any value by itself
 		if _, _, there := c.find(key); there {
 			c.Emit(effect.Del, key)
 		}
 	}
-	if ttl == 0 || ttl > c.Now {
+	if stays {
 		r := restore{c: c, key: key}
 		r.value(&v, ttl)
 		c.noteAccess(o)
@@ -238,7 +239,9 @@ func (r *restore) zset(v *rdb.Value) {
 // hash emits the fields whose deadline has not passed, then the deadlines; false if there are none.
 func (r *restore) hash(v *rdb.Value) bool {
 	d := dump{v: *v}
-	d.dropDue(r.c.Now)
+	if !r.c.KeepExpired {
+		d.dropDue(r.c.Now)
+	}
 	if len(d.v.Items) == 0 {
 		return false
 	}

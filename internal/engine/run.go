@@ -140,7 +140,7 @@ func (e *Engine) dropPast(c *command.Ctx, t *Ticket) {
 
 // mayExpire reports whether a command deletes those of its keys that are due before it runs.
 func (e *Engine) mayExpire(c *command.Ctx) bool {
-	return c.Cmd.Flags&command.Write != 0 || !(c.KeepExpired || e.expiryHeld.Load())
+	return !c.KeepExpired && (c.Cmd.Flags&command.Write != 0 || !e.expiryHeld.Load())
 }
 
 // expireKey removes key if it is due, or due fields of a hash. REQUIRES: its shard's lock is held.

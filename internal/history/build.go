@@ -105,7 +105,7 @@ func (h *History) build(p Point, prefix []byte, m *Meter, planned func(*Plan)) (
 
 // carryOut makes what pl says.
 func (h *History) carryOut(pl *Plan, prefix []byte, m *Meter) (*Built, error) {
-	m.begin("restoring", pl.Frames+pl.SetKeys)
+	m.Begin("restoring", pl.Frames+pl.SetKeys)
 	b := &Built{Plan: pl, Shards: make([]*state.Keyspace, h.Shards()), seed: h.dir.HashSeed()}
 	regions := make([]region, h.Shards())
 	err := h.parallel(func(i int) (err error) {

@@ -34,7 +34,7 @@ type Dumped struct {
 // the order of their times.
 func (h *History) Dump(o DumpOptions, f func(*Dumped) error) error {
 	d := &dumper{f: f, prefix: o.Prefix, heads: make([]*head, h.Shards()), t: tick{m: o.Meter}}
-	o.Meter.begin("dumping", 0)
+	o.Meter.Begin("dumping", 0)
 	defer d.close()
 	defer d.t.end()
 	for i := range h.chains {

@@ -16,7 +16,8 @@ func (m *Meter) Read() (phase string, done, total uint64) {
 	return phase, m.done.Load(), m.total.Load()
 }
 
-func (m *Meter) begin(phase string, total uint64) {
+// Begin begins a phase of so many frames, keys or bytes (0: not known).
+func (m *Meter) Begin(phase string, total uint64) {
 	if m != nil {
 		m.phase.Store(&phase)
 		m.done.Store(0)
@@ -27,6 +28,13 @@ func (m *Meter) begin(phase string, total uint64) {
 func (m *Meter) add(n uint64) {
 	if m != nil {
 		m.done.Add(n)
+	}
+}
+
+// At says how much of the phase is done.
+func (m *Meter) At(n uint64) {
+	if m != nil {
+		m.done.Store(n)
 	}
 }
 

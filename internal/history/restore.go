@@ -98,7 +98,7 @@ func restore(o *RestoreOptions) (*Restored, error) {
 		return nil, err
 	}
 	r.Keys, r.Digest = b.Digest(nil, 0)
-	o.Meter.begin("writing", 0)
+	o.Meter.Begin("writing", 0)
 	if r.New, err = o.create(b); err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (h *History) scan(shard int, from log.Cursor, stop stopFunc, salvage bool, 
 // has a part of an id at least as great. So a region with a group that needs a greater id than another one has is cut
 // before the first such group; that takes ids away from it, so it goes on until nothing changes.
 func (h *History) cut(b *base, rules []stopFunc, salvage bool, m *Meter) ([]region, error) {
-	m.begin("finding the point", 0)
+	m.Begin("finding the point", 0)
 	regions := make([]region, h.Shards())
 	err := h.parallel(func(i int) (err error) {
 		regions[i], err = h.scan(i, b.cursors[i], rules[i], salvage, m)
@@ -185,7 +185,7 @@ func (a *match) earlier(b *match) bool {
 // find returns the newest group with a frame that p matches or, with sinceMS > 0, the first one not before that; nil
 // when there is none.
 func (h *History) find(p Pattern, sinceMS int64, m *Meter) (*match, error) {
-	m.begin("looking for "+p.String(), 0)
+	m.Begin("looking for "+p.String(), 0)
 	found := make([]*match, h.Shards())
 	err := h.parallel(func(i int) (err error) {
 		found[i], err = h.findIn(i, p, sinceMS, m)

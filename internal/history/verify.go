@@ -105,7 +105,7 @@ func (h *History) verifyLogs(v *Verified, m *Meter) {
 			total += s.End
 		}
 	}
-	m.begin("reading the log", total)
+	m.Begin("reading the log", total)
 	type result struct {
 		frames uint64
 		errs   []error
@@ -180,7 +180,7 @@ func (h *History) verifySets(v *Verified, m *Meter) {
 		if set == nil {
 			continue
 		}
-		m.begin("loading snapshot set "+set.ID, set.Keys())
+		m.Begin("loading snapshot set "+set.ID, set.Keys())
 		shards, err := h.loadSet(set, m)
 		if err == nil {
 			s := SetSum{ID: set.ID}

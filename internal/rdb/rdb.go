@@ -1,5 +1,5 @@
 // Package rdb reads and writes values as Redis's DUMP and RESTORE exchange them: the type and the value as in an
-// RDB file, then a footer.
+// RDB file, then a footer. File reads whole RDB files.
 //
 //	payload = type (1) | value | version (2, little-endian) | CRC64 of all before (8, little-endian)
 //

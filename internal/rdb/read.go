@@ -45,10 +45,13 @@ const (
 	encodedLZF
 )
 
-// reader reads a value. The first mistake makes bad true and leaves nothing to read.
+// reader reads a value from b, or from a file. The first mistake makes bad true and leaves nothing to read.
 type reader struct {
-	b   []byte
-	bad bool
+	b    []byte
+	file *source // nil: b is all there is
+	bad  bool
+
+	empty bool // it failed because a collection has no elements
 }
 
 func (r *reader) fail() {
@@ -57,6 +60,13 @@ func (r *reader) fail() {
 
 // take returns the next n bytes, nil if they are not there.
 func (r *reader) take(n uint64) []byte {
+	if r.file != nil && !r.bad {
+		out := r.file.take(n)
+		if out == nil {
+			r.fail()
+		}
+		return out
+	}
 	if n > uint64(len(r.b)) {
 		r.fail()
 		return nil
@@ -121,11 +131,22 @@ func (r *reader) signed() int64 { return int64(r.length()) }
 // count reads how many elements follow, each of at least min bytes.
 func (r *reader) count(least int) int {
 	n := r.length()
+	if r.file != nil && n <= 1<<29 {
+		return int(n) // what is not there will be missed
+	}
 	if n > uint64(len(r.b)/least) {
 		r.fail()
 		return 0
 	}
 	return int(n)
+}
+
+// room is how many of n announced elements to make room for: those of a file may not be there.
+func (r *reader) room(n int) int {
+	if r.file != nil {
+		return min(n, 1<<12)
+	}
+	return n
 }
 
 // text reads a string.
@@ -161,10 +182,14 @@ func decimal(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
 // value reads the type and the value.
 func (r *reader) value() (v Value) {
-	t := r.byte()
-	if r.bad {
-		return v
+	if t := r.byte(); !r.bad {
+		return r.valueOf(t)
 	}
+	return v
+}
+
+// valueOf reads a value of type t.
+func (r *reader) valueOf(t byte) (v Value) {
 	switch t {
 	case typeString:
 		return Value{Kind: String, Text: r.text()}
@@ -184,8 +209,9 @@ func (r *reader) value() (v Value) {
 	default:
 		r.fail()
 	}
-	if len(v.Items) == 0 { // Redis has no empty collections
+	if len(v.Items) == 0 && !r.bad { // Redis has no empty collections
 		r.fail()
+		r.empty = true
 	}
 	return v
 }
@@ -203,7 +229,7 @@ func (r *reader) distinct(items [][]byte, step int) {
 
 // texts reads n strings.
 func (r *reader) texts(n int) [][]byte {
-	out := make([][]byte, 0, n)
+	out := make([][]byte, 0, r.room(n))
 	for range n {
 		if r.bad {
 			return nil
@@ -299,7 +325,7 @@ func (r *reader) zset(t byte) Value {
 		least = 9
 	}
 	n := r.count(least)
-	v.Items, v.Scores = make([][]byte, 0, n), make([]float64, 0, n)
+	v.Items, v.Scores = make([][]byte, 0, r.room(n)), make([]float64, 0, r.room(n))
 	for ; n > 0 && !r.bad; n-- {
 		v.Items = append(v.Items, r.text())
 		if t == typeZSet {

@@ -1,0 +1,217 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/kevydb/kevy/internal/client"
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/history"
+	"github.com/kevydb/kevy/internal/script"
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/resp"
+)
+
+// target takes commands.
+type target interface {
+	// apply runs commands as one unit and returns a *CommandError for the first one that fails. Arguments are not kept.
+	apply(cause log.FrameCause, cmds [][][]byte) error
+	// settle returns when what was applied is as safe as the target promises.
+	settle() error
+}
+
+// CommandError is a command that the target has refused.
+type CommandError struct {
+	Command string // the beginning of it
+	Reply   string
+}
+
+// Error implements error.
+func (e *CommandError) Error() string { return fmt.Sprintf("%s: %s", e.Command, e.Reply) }
+
+func refused(args [][]byte, reply string) error {
+	text := ""
+	for i, a := range args {
+		if i == 3 {
+			text += " ..."
+			break
+		}
+		text += fmt.Sprintf(" %.40q", a)
+	}
+	return &CommandError{Command: text[min(1, len(text)):], Reply: reply}
+}
+
+// While it follows, a new directory takes a snapshot when its log has grown by so much (percent of the last one, bytes): the log before it goes.
+const (
+	growthPercent = 100
+	growthMin     = 64 << 20
+)
+
+// foreign is the parent of the generations of a new directory: no generation of kevy's has that number.
+var foreign = log.Cursor{Generation: 1}
+
+// dir is a new data directory as target.
+type dir struct {
+	fs      vfs.FS
+	path    string
+	e       *engine.Engine
+	scripts *script.Runtime
+	c       *command.Ctx
+	w       resp.Writer
+	ticket  engine.Ticket
+}
+
+func newDir(o *Options) (*dir, error) {
+	if err := engine.CheckEmpty(o.FS, o.To); err != nil {
+		return nil, err
+	}
+	from := make([]log.Cursor, max(1, o.Shards))
+	for i := range from {
+		from[i] = foreign
+	}
+	e, _, err := engine.Open(engine.Options{
+		Logger: o.Logger,
+		Log:    log.Options{FS: o.FS, Dir: o.To, Shards: len(from), RestoredFrom: from},
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.SetActiveExpire(false) // what is due stays until the directory is served, or the source says
+	d := &dir{fs: o.FS, path: o.To, e: e, scripts: script.New(e), c: e.NewCtx()}
+	d.c.KeepExpired, d.c.NoTouch = true, true
+	return d, nil
+}
+
+func (d *dir) apply(cause log.FrameCause, cmds [][][]byte) error {
+	return d.e.UpdateAs(cause, d.c, &d.ticket, d.local, func(run func() error) error {
+		for _, args := range cmds {
+			row, bad := command.Resolve(args)
+			if row == nil {
+				return refused(args, bad)
+			}
+			d.w.Buf = d.w.Buf[:0]
+			d.c.Cmd, d.c.Args, d.c.W = row, args, &d.w
+			if err := run(); err != nil {
+				return err
+			}
+			if b := d.w.Buf; len(b) > 0 && b[0] == '-' {
+				return refused(args, string(b[1:len(b)-2]))
+			}
+		}
+		return nil
+	})
+}
+
+// local runs the rows without a planner.
+func (d *dir) local(c *command.Ctx) error {
+	if c.Cmd.Group == "scripting" && c.Cmd.Scope == command.ScopeAll {
+		return d.scripts.Run(c, &script.Host{Local: d.local})
+	}
+	c.W.Error("ERR the command changes no data here: it can't be imported")
+	return nil
+}
+
+func (d *dir) settle() error {
+	err := d.e.Await(&d.ticket)
+	d.ticket.Reset()
+	return err
+}
+
+// based makes the directory one that can be opened.
+func (d *dir) based(follow bool) error {
+	if err := errors.Join(d.settle(), d.e.SaveAfter()); err != nil {
+		return err
+	}
+	if follow {
+		d.e.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: growthPercent, GrowthMin: growthMin})
+	}
+	return nil
+}
+
+// abandon removes the directory.
+func (d *dir) abandon() error { return errors.Join(d.e.Close(false), d.fs.RemoveAll(d.path)) }
+
+// finish closes the directory and reads it once more.
+func (d *dir) finish(r *Result) error {
+	keys, digest := d.e.Digest()
+	r.Keys, r.Digest, r.To = uint64(keys), digest, d.path //nolint:gosec // a count
+	for i := range d.e.Shards() {
+		r.New = append(r.New, d.e.Dir().Log(i).Tail())
+	}
+	if err := errors.Join(d.settle(), d.e.SaveAfter(), d.e.Close(true)); err != nil {
+		return err // without its snapshot it can't be opened
+	}
+	return history.CheckCopy(d.fs, d.path, keys, digest)
+}
+
+// serverLimit bounds the time a running server takes for a batch.
+const serverLimit = 5 * time.Minute
+
+// server is a running server as target: of kevy, or any that knows the commands.
+type server struct{ c *client.Conn }
+
+// newServer connects. Unless replace is set the server must be empty.
+func newServer(ctx context.Context, o *Options) (*server, error) {
+	c, err := client.Dial(ctx, o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	err = c.Login(serverLimit, o.AddrUser, o.AddrPassword)
+	if err == nil && !o.Replace {
+		var n any
+		if n, err = c.Do(serverLimit, "DBSIZE"); err == nil && n != int64(0) {
+			err = fmt.Errorf("it has %v keys already: --replace imports all the same, and replaces keys of the same name", n)
+		}
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: %w", o.Addr, err)
+	}
+	return &server{c}, nil
+}
+
+func (s *server) apply(cause log.FrameCause, cmds [][][]byte) error {
+	whole := cause != log.ByRestore && len(cmds) > 1
+	if whole {
+		cmds = append(append([][][]byte{{[]byte("MULTI")}}, cmds...), [][]byte{[]byte("EXEC")})
+	}
+	for _, args := range cmds {
+		s.c.Queue(args...)
+	}
+	if err := s.c.Flush(serverLimit); err != nil {
+		return err
+	}
+	var failed error
+	for i, args := range cmds {
+		v, err := s.c.Skip()
+		if err != nil {
+			return err
+		}
+		if all, ok := v.([]any); ok && whole && i == len(cmds)-1 {
+			for k, v := range all {
+				if bad, ok := v.(client.Error); ok && failed == nil {
+					failed = refused(cmds[k+1], string(bad))
+				}
+			}
+		}
+		if bad, ok := v.(client.Error); ok && failed == nil {
+			failed = refused(args, string(bad))
+		}
+	}
+	return failed
+}
+
+func (s *server) settle() error { return nil }
+
+// discard is the logger of nobody.
+func discard(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return l
+}
