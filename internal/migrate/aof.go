@@ -121,7 +121,7 @@ func manifestLine(line string) (e manifestEntry, kind string, err error) {
 		e.name, rest, _ = strings.Cut(rest, " ")
 	}
 	f := strings.Fields(rest)
-	if len(f) < 4 || f[0] != "seq" || f[2] != "type" || !strings.Contains("bih", f[3]) || len(f[3]) != 1 {
+	if len(f) < 4 || f[0] != "seq" || f[2] != "type" || !slices.Contains([]string{"b", "i", "h"}, f[3]) {
 		return e, "", bad
 	}
 	if e.seq, err = strconv.Atoi(f[1]); err != nil || e.seq < 1 {

@@ -35,15 +35,12 @@ type CommandError struct {
 func (e *CommandError) Error() string { return fmt.Sprintf("%s: %s", e.Command, e.Reply) }
 
 func refused(args [][]byte, reply string) error {
-	text := ""
-	for i, a := range args {
-		if i == 3 {
-			text += " ..."
-			break
-		}
-		text += fmt.Sprintf(" %.40q", a)
+	const shown = 3
+	text := fmt.Sprintf("%.40q", args[:min(shown, len(args))])
+	if len(args) > shown {
+		text += " ..."
 	}
-	return &CommandError{Command: text[min(1, len(text)):], Reply: reply}
+	return &CommandError{Command: text, Reply: reply}
 }
 
 // While it follows, a new directory takes a snapshot when its log has grown by so much (percent of the last one, bytes): the log before it goes.

@@ -94,14 +94,18 @@ func NewFile(in *bufio.Reader) (*File, error) {
 	f.r.file = &f.src
 	head := f.src.take(headerBytes)
 	if head == nil {
-		return nil, f.fail("the file ends within its header")
+		f.fail("the file ends within its header")
+		return nil, f.err
 	}
 	v, err := strconv.ParseUint(string(head[5:]), 10, 16)
 	switch {
 	case string(head[:5]) != "REDIS" || err != nil:
-		return nil, f.refuse(ErrFormat, fmt.Sprintf("no RDB file: it begins with %q", head))
+		f.refuse(ErrFormat, fmt.Sprintf("no RDB file: it begins with %q", head))
 	case v == 0 || v > maxVersion:
-		return nil, f.refuse(ErrVersion, fmt.Sprintf("RDB version %d: versions 1 to %d are read", v, maxVersion))
+		f.refuse(ErrVersion, fmt.Sprintf("RDB version %d: versions 1 to %d are read", v, maxVersion))
+	}
+	if f.err != nil {
+		return nil, f.err
 	}
 	f.version = int(v)
 	return f, nil
@@ -258,7 +262,7 @@ func (f *File) check(what string) {
 }
 
 // fail makes an error of what reading returned.
-func (f *File) fail(reason string) error {
+func (f *File) fail(reason string) {
 	err := f.src.err
 	switch {
 	case err == nil:
@@ -268,12 +272,11 @@ func (f *File) fail(reason string) error {
 	default:
 		reason = err.Error()
 	}
-	return f.refuse(err, reason)
+	f.refuse(err, reason)
 }
 
-func (f *File) refuse(class error, reason string) error {
+func (f *File) refuse(class error, reason string) {
 	f.err = &FileError{Record: f.rec.Offset, Offset: f.src.at, Key: slices.Clone(f.src.key), Reason: reason, Err: class}
-	return f.err
 }
 
 // source is what a reader reads a file from.
