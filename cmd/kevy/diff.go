@@ -16,7 +16,8 @@ import (
 
 const diffUsage = `Usage: kevy diff DIR@POINT [DIR@]POINT [flags]
 
-Prints the keys that differ between two points of a data directory, or of two directories, and how:
+Prints the keys that differ between two points of a data directory, or of two directories, and how (DIR may be the
+URL of an archive: file:///dir, s3://bucket/prefix):
 
   added, removed     the key is there only at the second, at the first point
   changed            another value (and perhaps another deadline)

@@ -13,7 +13,8 @@ const logUsage = `Usage: kevy log list DIR [flags]
        kevy log dump DIR [flags]
 
 list shows what a data directory holds: segments, the tree of generations, snapshot sets, and which points can be
-restored and which can't. dump prints frames. DIR is only read: it may be in use, or a copy.
+restored and which can't. dump prints frames. DIR is only read: it may be in use, a copy, or the
+URL of an archive (file:///dir, s3://bucket/prefix).
 
 kevy log list --help and kevy log dump --help list the flags.
 `
@@ -94,6 +95,9 @@ func describeListing(l *history.Listing) []byte {
 		default:
 			out = fmt.Appendf(out, "  %s  %s  %d keys  %d bytes\n", s.ID, history.FormatMS(s.TimeMS), s.Keys, s.Bytes)
 		}
+	}
+	for _, held := range l.Held {
+		out = fmt.Appendf(out, "held for %s: %d bytes of log, from %s\n", held.For, held.Bytes, strings.Trim(fmt.Sprint(held.From), "[]"))
 	}
 	out = append(out, "times that can be restored (kevy restore --time):\n"...)
 	for _, w := range l.Windows {

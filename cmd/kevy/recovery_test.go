@@ -40,11 +40,13 @@ func TestRecoveryDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
-	r.srv = startServer(t, filepath.Join(r.dir, "kevy-data"), "--shards", "3", "--log-keep-bytes", "1gb")
+	r.srv = startServer(t, filepath.Join(r.dir, "kevy-data"), "--shards", "3", "--log-keep-bytes", "1gb",
+		"--archive-url", "file://"+r.backups(), "--archive-interval", "100ms")
 	r.conn = dial(t, r.srv.Addr)
-	r.flushall()
+	lost := r.flushall()
 	r.massDel()
-	r.deploy()
+	deployed := r.deploy()
+	r.archived(lost, deployed)
 	r.run("What can be restored", 0)
 	r.damage()
 	total := 0
@@ -89,6 +91,7 @@ func (r *recoveryDoc) run(section string, n int, times ...string) string {
 	var out bytes.Buffer
 	for line := range strings.Lines(r.blocks[section][n]) {
 		line = strings.ReplaceAll(strings.TrimSpace(line), "6379", fmt.Sprint(r.srv.Port))
+		line = strings.ReplaceAll(line, "/var/backups/kevy", r.backups())
 		for _, t := range times {
 			line = strings.ReplaceAll(line, "10:42", t)
 		}
@@ -183,7 +186,7 @@ func (r *recoveryDoc) clock() time.Time {
 	return time.UnixMilli(s*1000 + us/1000)
 }
 
-func (r *recoveryDoc) flushall() {
+func (r *recoveryDoc) flushall() (lost string) {
 	const section = "After a FLUSHALL"
 	r.fill("user:", 20)
 	want, all := r.digest("user:"), r.digest("")
@@ -196,6 +199,30 @@ func (r *recoveryDoc) flushall() {
 		r.t.Errorf("restored server: %s", out)
 	}
 	r.same("restored", all, r.endRestored(""))
+	return all
+}
+
+// backups is where the server archives to.
+func (r *recoveryDoc) backups() string { return filepath.Join(r.dir, "backups") }
+
+// archived restores from the archive to before the FLUSHALL; deployed is a time before the deploy.
+func (r *recoveryDoc) archived(lost, deployed string) {
+	const section = "From the archive"
+	deadline := time.Now().Add(time.Minute)
+	for !strings.Contains(r.must("INFO", "persistence"), `archive_lag_sec:0\r`) {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("the archive is not brought up to date: %s", r.must("INFO", "persistence"))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if out := r.run(section, 0); !strings.Contains(out, "flushall") || !strings.Contains(out, "closed cleanly") || !strings.Contains(out, "sound") {
+		r.t.Errorf("the archive: %s", out)
+	}
+	r.run(section, 1)
+	r.same("restored from the archive", lost, r.endRestored(""))
+	if out := r.run(section, 2, deployed); !strings.Contains(out, "0 added, 0 removed, 0 changed, 0 with") {
+		r.t.Errorf("what has changed, from the archive: %s", out)
+	}
 }
 
 func (r *recoveryDoc) massDel() {
@@ -220,7 +247,7 @@ func (r *recoveryDoc) massDel() {
 	r.same("put back after a mass DEL", want, r.digest("user:"))
 }
 
-func (r *recoveryDoc) deploy() {
+func (r *recoveryDoc) deploy() (before string) {
 	const section = "After a bad deploy"
 	r.fill("cart:", 10)
 	want, all := r.digest("cart:"), r.digest("")
@@ -243,6 +270,7 @@ func (r *recoveryDoc) deploy() {
 		r.restored = startServer(r.t, filepath.Join(r.dir, dir))
 		r.same(dir, digest, r.endRestored(""))
 	}
+	return at
 }
 
 // damage flips a byte in the middle of a shard's log.

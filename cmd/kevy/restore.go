@@ -17,6 +17,8 @@ import (
 const restoreUsage = `Usage: kevy restore --from DIR --to DIR2 [point] [flags]
        kevy restore --from redis://HOST:PORT --to DIR2 [--follow] [--prefix P]
 
+DIR may be the URL of an archive: file:///dir or s3://bucket/prefix?endpoint=...&region=...
+
 Makes the new data directory DIR2 with the state that DIR had at a point: the newest snapshot set
 from which the point can be reached, and the frames from there. DIR is only read; it may be in use, or a
 copy. DIR2 begins new generations of cause "restore", and is loaded once more to verify it.

@@ -11,7 +11,8 @@ const verifyUsage = `Usage: kevy verify DIR [flags]
 
 Reads a whole data directory: every header and chain link, the checksum of every frame, every snapshot set. It
 names the places that are not as they were written: file, byte, cursor. With --deep the log is folded up
-to each snapshot set, and the digests must agree. DIR is only read; it may be in use, or a copy.
+to each snapshot set, and the digests must agree. DIR is only read; it may be in use, a copy, or
+the URL of an archive (file:///dir, s3://bucket/prefix), whose objects are all checked.
 
 Flags:
 %s

@@ -15,6 +15,14 @@ type Listing struct {
 	Sets    []SetListing   `json:"snapshots"`
 	Windows []TimeWindow   `json:"windows"` // times that can be restored, over all shards
 	Gaps    []TimeWindow   `json:"gaps"`    // times between and before them that can't
+	Held    []HeldLog      `json:"held,omitempty"`
+}
+
+// HeldLog is log that stays for who has not taken it yet, like an archive.
+type HeldLog struct {
+	For   string       `json:"for"`
+	From  []log.Cursor `json:"from"`  // of each shard
+	Bytes int64        `json:"bytes"` // of the segments
 }
 
 // ShardListing is one shard's log.
@@ -86,7 +94,26 @@ func (h *History) List() *Listing {
 	}
 	slices.SortFunc(l.Sets, func(a, b SetListing) int { return cmp.Compare(a.ID, b.ID) })
 	l.Windows, l.Gaps = h.timeWindows()
+	for name, from := range h.dir.Floors() {
+		held := HeldLog{For: name, From: from}
+		for i, c := range from {
+			held.Bytes += bytesFrom(l.Shards[i].Segments, c)
+		}
+		l.Held = append(l.Held, held)
+	}
+	slices.SortFunc(l.Held, func(a, b HeldLog) int { return cmp.Compare(a.For, b.For) })
 	return l
+}
+
+// bytesFrom is what the segments from that of a cursor on take; all of them if it is in none.
+func bytesFrom(segments []log.SegmentInfo, c log.Cursor) (n int64) {
+	at := slices.IndexFunc(segments, func(s log.SegmentInfo) bool {
+		return s.Start.Generation == c.Generation && s.Start.Offset <= c.Offset && c.Offset <= s.End
+	})
+	for _, s := range segments[max(at, 0):] {
+		n += s.Bytes
+	}
+	return n
 }
 
 func (h *History) listShard(i int) ShardListing {

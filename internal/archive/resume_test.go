@@ -1,0 +1,87 @@
+package archive_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kevydb/kevy/internal/archive"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+// TestResume lets a pass fail when all but the manifest is there: the next one, of another process, sends nothing again, but what
+// was damaged meanwhile.
+func TestResume(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		ffs := faultfs.New(vfs.NewMem())
+		l := newLife(t, 61, archive.NewFileStore(ffs, place))
+		l.write(1)
+		l.pass()
+		l.write(100) // several segments
+		ffs.Inject(func(op faultfs.Op) error {
+			if op.Kind == faultfs.OpCreate && strings.HasSuffix(op.Path, "ARCHIVE.put") {
+				return syscall.EIO
+			}
+			return nil
+		})
+		if err := l.a.Pass(context.Background()); err == nil {
+			t.Fatal("the manifest can't be put, and the pass succeeds")
+		}
+		sent := l.a.Status().Shipped
+		ffs.Inject(nil)
+		l.restart()
+		if damaged {
+			name, size := "", 0
+			for _, n := range names(t, l.store) { // the largest
+				if b := content(t, l.store, n); len(b) > size {
+					name, size = n, len(b)
+				}
+			}
+			b := content(t, l.store, name)
+			b[len(b)/3] ^= 1
+			if err := l.store.Put(t.Context(), name, strings.NewReader(string(b)), int64(len(b))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.pass()
+		again := l.a.Status().Shipped
+		if sent < 10_000 || damaged == (again == 0) || again > sent {
+			t.Errorf("damaged %v: %d bytes were sent, and then %d", damaged, sent, again)
+		}
+		l.record()
+		l.pass()
+		if l.check() == 0 {
+			t.Error("nothing can be restored")
+		}
+	}
+}
+
+// TestRun ships in the background, backs off while the store fails, and catches up.
+func TestRun(t *testing.T) {
+	ffs := faultfs.New(vfs.NewMem())
+	ffs.Inject(func(faultfs.Op) error { return syscall.EIO })
+	l := newLife(t, 62, archive.NewFileStore(ffs, place))
+	l.o.Interval = 1
+	l.restart()
+	l.write(30)
+	l.record()
+	ctx, quit := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); l.a.Run(ctx) }()
+	for l.a.Status().Failures == 0 { // it has begun
+		runtime.Gosched()
+	}
+	if st := l.a.Status(); st.Err == nil || st.LagMS != -1 {
+		t.Errorf("while the store fails: %+v", st)
+	}
+	ffs.Inject(nil)
+	for st := l.a.Status(); st.LagMS != 0 || st.Err != nil; st = l.a.Status() {
+		runtime.Gosched() // a second: the first retry
+	}
+	quit()
+	<-done
+	l.check()
+}
