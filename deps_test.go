@@ -39,8 +39,9 @@ var depsRules = map[string][]string{
 	"internal/acl":     {"internal/command"},
 	"internal/bench":   {}, // a client: nothing of kevy
 	"internal/client":  {},
+	"internal/replica": {"internal/client", "internal/engine", "internal/vfs", "log", "resp", "snapshot"},
 	"internal/server": {
-		"internal/acl", "internal/archive", "internal/client", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/script", "internal/vfs",
+		"internal/acl", "internal/archive", "internal/client", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/replica", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {

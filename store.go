@@ -50,7 +50,7 @@ func Open(cfg Config) (*Store, error) {
 			e.Close(true))
 	}
 	s := &Store{cfg: cfg, e: e, scripts: script.New(e)}
-	s.feed = feed.New(e.Dir(), cfg.Feed, func(shard int) { _ = e.Flush(shard) })
+	s.feed = feed.New(e.DirAfter, cfg.Feed, func(shard int) { _ = e.Flush(shard) })
 	s.calls.New = func() any { return &call{ctx: e.NewCtx()} }
 	s.Commands = Commands{run: s.run}
 	return s, nil

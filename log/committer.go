@@ -219,10 +219,10 @@ func (l *Log) continued() segmentHeader {
 }
 
 // forked is the header of the first segment of a new generation. REQUIRES: as continued.
-func (l *Log) forked(generation uint64, cause Cause) segmentHeader {
+func (l *Log) forked(g Lineage) segmentHeader {
 	h := l.continued()
 	h.parent, h.parentOff = l.w.seg.generation, h.base
-	h.generation, h.base, h.cause = generation, 0, cause
+	h.generation, h.base, h.cause, h.createdMS = g.Generation, 0, g.Cause, g.TimeMS
 	return h
 }
 

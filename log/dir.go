@@ -147,6 +147,14 @@ func (d *Dir) NewGeneration(cause Cause) error { return d.BridgeGeneration(cause
 
 // BridgeGeneration is NewGeneration amid a group; see Bridge. With one, any error is sticky on all shards.
 func (d *Dir) BridgeGeneration(cause Cause, b *Bridge) error {
+	return d.begin(b, func(i int, l *Log, current uint64) (Lineage, error) {
+		t := l.Tail()
+		return Lineage{newGeneration(d.o.Now(), d.o.Rand(), current), cause, t.Generation, t.Offset, d.o.Now()}, nil
+	}, nil)
+}
+
+// begin begins the generations that lineage names, on every shard. change, if there is one, is made to the manifest that names them.
+func (d *Dir) begin(b *Bridge, lineage func(i int, l *Log, current uint64) (Lineage, error), change func(*manifest)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.writable(); err != nil {
@@ -158,7 +166,7 @@ func (d *Dir) BridgeGeneration(cause Cause, b *Bridge) error {
 		l.smu.Lock()
 		l.wmu.Lock()
 	}
-	err := d.newGeneration(cause, b)
+	err := d.newGeneration(b, lineage, change)
 	for _, l := range d.logs {
 		l.wmu.Unlock()
 		l.smu.Unlock()
@@ -166,19 +174,25 @@ func (d *Dir) BridgeGeneration(cause Cause, b *Bridge) error {
 	return err
 }
 
-func (d *Dir) newGeneration(cause Cause, b *Bridge) error {
+func (d *Dir) newGeneration(b *Bridge, lineage func(int, *Log, uint64) (Lineage, error), change func(*manifest)) error {
 	m := d.man.clone()
-	ids := make([]uint64, len(d.logs))
-	for i := range ids {
-		ids[i] = newGeneration(d.o.Now(), d.o.Rand(), m.Shards[i].current())
-	}
 	made := make([]*nextSegment, len(d.logs))
 	if err := d.before(b); err != nil {
 		return d.undo(made, err)
 	}
+	begun := make([]Lineage, len(d.logs))
+	for i, l := range d.logs {
+		var err error
+		if begun[i], err = lineage(i, l, m.Shards[i].current()); err != nil {
+			return err
+		}
+	}
+	if change != nil {
+		change(m)
+	}
 	err := parallel(len(d.logs), func(i int) (err error) {
 		l, s := d.logs[i], &m.Shards[i]
-		h := l.forked(ids[i], cause)
+		h := l.forked(begun[i])
 		s.Lineage = append(s.Lineage, h.lineage())
 		made[i], err = l.createNext(h)
 		if err == nil && b != nil {

@@ -27,10 +27,12 @@ const MaxShards = 64
 // manifest is the content of DIR/MANIFEST: a JSON document, then a line "crc32c <8 hex>" over all
 // bytes before that line.
 type manifest struct {
-	Version  int          `json:"version"`
-	HashSeed uint64       `json:"hash_seed"`
-	Clean    bool         `json:"clean"`
-	LastTxn  uint64       `json:"last_transaction"`
+	Version  int    `json:"version"`
+	HashSeed uint64 `json:"hash_seed"`
+	Clean    bool   `json:"clean"`
+	LastTxn  uint64 `json:"last_transaction"`
+	// Follower: the log is a copy of another store's, and goes on with its generations. See follow.go.
+	Follower bool         `json:"follower,omitempty"`
 	Snapshot *snapshotRef `json:"snapshot,omitempty"`
 	// Floors has, by the name of who needs it, a cursor for each shard from which on nothing is dropped.
 	Floors map[string][]Cursor `json:"floors,omitempty"`
@@ -46,7 +48,9 @@ type snapshotRef struct {
 type shardManifest struct {
 	FirstLive uint64    `json:"first_live"` // oldest segment that is part of the log
 	End       *shardEnd `json:"end,omitempty"`
-	Lineage   []Lineage `json:"lineage"` // oldest first; the last one is current
+	// Unborn is the number of a segment that is being made for another base, and no part of this log; 0: none.
+	Unborn  uint64    `json:"unborn,omitempty"`
+	Lineage []Lineage `json:"lineage"` // oldest first; the last one is current
 }
 
 // shardEnd is where a shard's log ended when it was closed cleanly.
@@ -80,7 +84,7 @@ func (m *manifest) clone() *manifest {
 func (m *manifest) dirty() {
 	m.Clean = false
 	for i := range m.Shards {
-		m.Shards[i].End = nil
+		m.Shards[i].End, m.Shards[i].Unborn = nil, 0
 	}
 }
 

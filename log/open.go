@@ -64,6 +64,7 @@ func (d *Dir) open() (*Recovery, error) {
 	}
 	m := d.man.clone()
 	m.dirty()
+	m.Follower = d.follows()
 	for i, s := range shards {
 		m.Shards[i].Lineage = s.man.Lineage
 	}
@@ -119,6 +120,17 @@ func (d *Dir) load(rec *Recovery) error {
 		rec.Created = true
 	}
 	d.man, d.hashSeed, d.lastTxn = m, m.HashSeed, m.LastTxn
+	for i, s := range m.Shards {
+		if s.Unborn == 0 {
+			continue
+		}
+		if err := removeIfThere(fsys, path.Join(shardDir(dir, i), segmentName(s.Unborn))); err != nil {
+			return err
+		}
+		if err := fsys.SyncDir(shardDir(dir, i)); err != nil {
+			return err
+		}
+	}
 	return removeIfThere(fsys, path.Join(dir, manifestTemp))
 }
 
@@ -158,7 +170,7 @@ func (d *Dir) scanShards(tolerant bool) ([]*shardScan, error) {
 		if s.mark, err = readMark(s.fs, s.dir); err != nil {
 			return err
 		}
-		if d.man.Clean {
+		if d.man.Clean || d.follows() {
 			s.win = d.windowFor(s)
 		}
 		return s.scan()
@@ -213,7 +225,17 @@ func (d *Dir) settleShards(shards []*shardScan, rec *Recovery) error {
 			if err := s.cut(&r); err != nil {
 				return err
 			}
-			if err := d.fork(s, &r); err != nil {
+			if err := s.tidy(&r); err != nil {
+				return err
+			}
+		}
+		switch {
+		case d.man.Follower && !d.o.Follower:
+			if err := d.fork(s, CausePromotion); err != nil {
+				return err
+			}
+		case !rec.Clean && !d.follows():
+			if err := d.fork(s, CauseCrash); err != nil {
 				return err
 			}
 		}
@@ -224,21 +246,22 @@ func (d *Dir) settleShards(shards []*shardScan, rec *Recovery) error {
 	return nil
 }
 
-// fork makes the first segment of the generation after a crash.
-func (d *Dir) fork(s *shardScan, r *ShardRecovery) error {
+// tidy leaves no file behind the newest segment, and that durably: it may have been made by a process that died before
+// it synced the directory, and must not be missing when there is one after it.
+func (s *shardScan) tidy(r *ShardRecovery) error {
 	if s.stray != "" {
 		if err := s.removeStray(r); err != nil {
 			return err
 		}
 	}
-	// The newest segment may have been made by a process that died before it synced the directory: it
-	// must not be missing when the one after it is there.
-	if err := s.fs.SyncDir(s.dir); err != nil {
-		return err
-	}
+	return s.fs.SyncDir(s.dir)
+}
+
+// fork makes the first segment of a new generation. REQUIRES: tidy is done, or the directory was closed cleanly.
+func (d *Dir) fork(s *shardScan, cause Cause) error {
 	old := s.newest()
 	h := segmentHeader{
-		shard: s.shard, number: old.number + 1, cause: CauseCrash, createdMS: d.o.Now(),
+		shard: s.shard, number: old.number + 1, cause: cause, createdMS: d.o.Now(),
 		generation: newGeneration(d.o.Now(), d.o.Rand(), s.generation()),
 		parent:     s.generation(), parentOff: s.end.off,
 		prev: old.number, prevSize: s.end.pos, prevCRC: s.end.crc,
@@ -313,6 +336,7 @@ func (d *Dir) newLog(s *shardScan) *Log {
 	bytes := seg.genPos + s.end.pos - headerBytes
 	if s.win != nil {
 		l.win = *s.win
+		l.win.end(bytes)
 		l.win.trim(bytes)
 	} else {
 		l.win = newWindow(o.Window)
@@ -321,10 +345,11 @@ func (d *Dir) newLog(s *shardScan) *Log {
 	l.bytes.Store(bytes)
 	l.enc.reset(s.shard, Cursor{s.generation(), s.end.off}, s.end.timeMS)
 	seg.index = s.index
+	seg.index.end(s.end.pos)
 	seg.end.Store(s.end.pos)
 	l.w.seg, l.w.bytes, l.w.alloc, l.w.tail = seg, bytes, s.end.pos, s.end
-	if n := len(s.index.entries); n > 0 {
-		l.w.nextIdx = s.index.entries[n-1].pos + seekGranule
+	if n := len(seg.index.entries); n > 0 {
+		l.w.nextIdx = seg.index.entries[n-1].pos + seekGranule
 	} else {
 		l.w.nextIdx = headerBytes + seekGranule
 	}

@@ -29,6 +29,11 @@ type Options struct {
 	// restore, and the cursor as its parent.
 	RestoredFrom []Cursor
 
+	// Follower says that the directory is to follow another store. One that did so before goes on in its generations after whatever stop:
+	// what it has lost, the other store still has. Without Follower such a directory begins a new generation, of cause
+	// promotion, as from now on it may have a history of its own.
+	Follower bool
+
 	SegmentBytes int64 // a segment is rolled when it is this long; 0: 64 MiB
 	Window       int64 // bytes the feed serves behind the tail, per shard; 0: 64 MiB
 	ServeAll     bool  // the feed serves everything of the current generation that is on disk

@@ -176,6 +176,9 @@ func (r *Reader) Next() (*Frame, error) {
 	}
 }
 
+// Raw returns all bytes of the frame that Next has returned, as they are in the log; valid until the next call.
+func (r *Reader) Raw() []byte { return r.s.Raw() }
+
 // step returns the next frame of the segment: io.EOF at the end of what the reader knows of it, nil when it went on to
 // the limit without one.
 func (r *Reader) step() (*Frame, error) {

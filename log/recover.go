@@ -196,7 +196,7 @@ func (s *shardScan) numbers() ([]uint64, error) {
 	var numbers []uint64
 	for _, name := range names {
 		n, sealed, ok := segmentNumber(name)
-		if !ok || n < s.man.FirstLive {
+		if !ok || n < s.man.FirstLive || n == s.man.Unborn {
 			continue
 		}
 		if sealed {

@@ -21,6 +21,8 @@ func (d *Dir) SetKeep(bytes int64, age time.Duration) {
 	d.kickKeeper()
 }
 
+func (d *Dir) keepTimeNow() time.Duration { return time.Duration(d.keepTime.Load()) }
+
 // SetFloor keeps, durably, the log of each shard from the given cursor on: it is not dropped until ClearFloor, also
 // not after a restart. A floor of the same name is replaced. A cursor that is not in the log, like the zero one, keeps all
 // there is. It is for who needs frames and is not always there, like an archive that has not taken them yet.

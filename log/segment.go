@@ -201,6 +201,13 @@ func (x *seekIndex) add(off uint64, pos int64) {
 	}
 }
 
+// end drops the entries of groups that are not there: the segment ends at pos.
+func (x *seekIndex) end(pos int64) {
+	for n := len(x.entries); n > 0 && x.entries[n-1].pos >= pos; n-- {
+		x.entries = x.entries[:n-1]
+	}
+}
+
 // find returns the newest entry at or before off; the zero entry when there is none.
 func (x *seekIndex) find(off uint64) indexEntry {
 	i := sort.Search(len(x.entries), func(i int) bool { return x.entries[i].off > off })

@@ -48,6 +48,21 @@ func NewStream(src io.ReaderAt, name string, shard int, c Cursor, pos, end int64
 	return s
 }
 
+// NewRawStream returns a stream over frames that lie in memory, the first having the cursor c: frames as another store
+// has sent them. It copies nothing: what it returns points into raw, and stays valid. name says in errors where raw is from.
+func NewRawStream(raw []byte, name string, shard int, c Cursor) *Stream {
+	return &Stream{
+		name: name, seed: frameSeed(shard, c.Generation), gen: c.Generation, off: c.Offset,
+		buf: raw, w: len(raw), end: int64(len(raw)),
+	}
+}
+
+// Raw returns all bytes of the newest frame that Next has returned, valid as long as that is.
+func (s *Stream) Raw() []byte { return s.whole }
+
+// Position returns where the next frame begins.
+func (s *Stream) Position() int64 { return s.pos }
+
 // open points the stream at another region, keeping its buffer.
 func (s *Stream) open(src io.ReaderAt, name string, shard int, c Cursor, pos, end int64) {
 	if s.pooled == nil {

@@ -232,3 +232,9 @@ func (l *Log) SetPolicy(p Policy) {
 	l.marks.advance(l.gen.Load())
 	l.kick()
 }
+
+// WrittenTail returns the current generation and its written watermark.
+func (l *Log) WrittenTail() Cursor {
+	g := l.gen.Load()
+	return Cursor{g.id, g.written.Load()}
+}

@@ -56,6 +56,13 @@ func (w *window) base(tail int64) (off uint64, ok bool) {
 	}
 }
 
+// end drops the entries of frames that are not there: the log ends at the given byte.
+func (w *window) end(tail int64) {
+	for n := len(w.entries); n > w.head+1 && w.entries[n-1].pos >= tail; n-- {
+		w.entries = w.entries[:n-1]
+	}
+}
+
 // prepend adds what was found before known.
 func (w *window) prepend(older []indexEntry) {
 	if len(older) == 0 {

@@ -71,24 +71,31 @@ func (l *Log) Append(e *effect.Effect) {
 
 // End closes the group and returns the appended tail. A group without frames leaves nothing.
 func (l *Log) End() (next uint64) {
-	e := &l.enc
-	next = e.End()
-	if e.frames > 0 {
-		l.crc = e.lastCRC()
-		if e.txn != 0 {
-			l.lastTxn.Store(max(e.txn, l.lastTxn.Load()))
-			l.needs.add(e.txn, e.mask)
-		}
-		if n := len(l.groups); n == 0 || e.start >= int(l.groups[n-1].pos)+seekGranule {
-			l.groups = append(l.groups, indexEntry{e.first, int64(e.start)})
-		}
-		bytes := l.bytes.Load() + int64(len(e.Buf)-e.start)
-		l.bytes.Store(bytes)
-		l.win.trim(bytes)
-		l.gen.Load().appended.Store(next)
+	next = l.enc.End()
+	if l.enc.frames > 0 {
+		l.ended()
 	}
 	l.mu.Unlock()
 	return next
+}
+
+// ended takes note of the group that is now at the end of the encoder's buffer, and returns the appended tail.
+// REQUIRES: mu.
+func (l *Log) ended() (next uint64) {
+	e := &l.enc
+	l.crc = e.lastCRC()
+	if e.txn != 0 {
+		l.lastTxn.Store(max(e.txn, l.lastTxn.Load()))
+		l.needs.add(e.txn, e.mask)
+	}
+	if n := len(l.groups); n == 0 || e.start >= int(l.groups[n-1].pos)+seekGranule {
+		l.groups = append(l.groups, indexEntry{e.first, int64(e.start)})
+	}
+	bytes := l.bytes.Load() + int64(len(e.Buf)-e.start)
+	l.bytes.Store(bytes)
+	l.win.trim(bytes)
+	l.gen.Load().appended.Store(e.next)
+	return e.next
 }
 
 // Abort drops the open group.

@@ -154,9 +154,15 @@ func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
 		Log: log.Options{
 			FS: vfs.OS(), Dir: filepath.ToSlash(cfg.Dir), Shards: cfg.ShardCount(),
 			SegmentBytes: cfg.LogSegmentSize, Window: cfg.FeedBufferSize, SealAfter: sealAfter(cfg),
-			ServeAll: cfg.FeedRetention == "log", Policy: policy,
+			ServeAll: cfg.FeedRetention == "log", Policy: policy, Follower: follows(cfg),
 		},
 	}
+}
+
+// follows reports whether the server is to follow another one.
+func follows(cfg *config.Config) bool {
+	of, _ := cfg.Get("replicaof")
+	return of != ""
 }
 
 // logReady writes the line that says who runs where, and what recovery did.

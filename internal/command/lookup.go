@@ -9,7 +9,7 @@ import (
 // families are the groups of rows, in the order of their IDs.
 var families = [][]*Command{
 	stringCommands, listCommands, genericCommands, connectionCommands, serverCommands, transactionCommands,
-	scriptingCommands, prefixCommands, feedCommands, snapshotCommands,
+	scriptingCommands, prefixCommands, feedCommands, snapshotCommands, replicationCommands,
 	pubsubCommands, monitorCommands, moduleCommands, clusterCommands,
 	hashCommands, hashFieldCommands,
 	bitmapCommands, hyperloglogCommands, dumpCommands,

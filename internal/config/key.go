@@ -234,6 +234,8 @@ func (k *Key) parseCompat(text string) (string, error) {
 		return parsePercentiles(text)
 	case Events:
 		return parseEvents(text)
+	case Source:
+		return parseSource(text)
 	default:
 		return text, nil
 	}

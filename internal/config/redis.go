@@ -16,7 +16,7 @@ func redisKeys() []Key {
 	rows = append(rows, redisFixedKeys()...)
 	for i := range rows {
 		row := &rows[i]
-		row.Live = !row.Fixed
+		row.Live = !row.Fixed && row.Kind != Source
 		row.Compat = !acts[row.Name]
 		switch {
 		case row.Help != "":
@@ -39,7 +39,8 @@ var acts = map[string]bool{
 	"slowlog-log-slower-than": true, "slowlog-max-len": true, "acllog-max-len": true, "acl-pubsub-default": true,
 	"latency-monitor-threshold": true, "latency-tracking": true, "latency-tracking-info-percentiles": true,
 	"notify-keyspace-events": true, "busy-reply-threshold": true, "min-replicas-to-write": true, "min-replicas-max-lag": true,
-	"rdbcompression": true,
+	"rdbcompression": true, "replicaof": true, "replica-serve-stale-data": true, "replica-announce-ip": true, "replica-announce-port": true,
+	"replica-announced": true, "replica-priority": true, "repl-timeout": true, "masteruser": true, "masterauth": true,
 }
 
 func flag(name, value string, aliases ...string) Key {
@@ -170,9 +171,10 @@ func redisPersistenceKeys() []Key {
 	}
 }
 
-// redisReplicationKeys are stored until replication exists.
+// redisReplicationKeys concern replication.
 func redisReplicationKeys() []Key {
 	return []Key{
+		{Name: "replicaof", Aliases: []string{"slaveof"}, Kind: Source, Help: "the server to follow: HOST PORT"},
 		flag("replica-serve-stale-data", "yes", "slave-serve-stale-data"),
 		flag("replica-read-only", "yes", "slave-read-only"),
 		flag("replica-lazy-flush", "no", "slave-lazy-flush"),
@@ -269,7 +271,6 @@ func redisFixedKeys() []Key {
 		fixed("dbfilename", "dump.rdb"),
 		fixed("appendfilename", "appendonly.aof"),
 		fixed("appenddirname", "appendonlydir"),
-		{Name: "replicaof", Aliases: []string{"slaveof"}, Fixed: true},
 		fixed("enable-protected-configs", "no"),
 		fixed("enable-module-command", "no"),
 	}

@@ -25,6 +25,7 @@ const (
 	SaveRules                // "seconds changes" pairs
 	OutputBounds             // "class hard soft seconds" quadruples
 	Percentiles              // numbers between 0 and 100 separated by spaces
+	Source                   // HOST PORT, or nothing
 	Events                   // keyspace event classes
 	Users                    // lines "name rule ..."; an array of them in TOML
 )
@@ -214,6 +215,27 @@ func (o OutputLimits) String() string {
 		return fmt.Sprintf("%s %d %d %d", name, l.Hard, l.Soft, l.SoftSeconds)
 	}
 	return show("normal", o.Normal) + " " + show("slave", o.Replica) + " " + show("pubsub", o.PubSub)
+}
+
+// SplitReplicaOf splits a value of replicaof; false when it is empty.
+func SplitReplicaOf(text string) (host, port string, ok bool) {
+	words := strings.Fields(text)
+	if len(words) != 2 {
+		return "", "", false
+	}
+	return words[0], words[1], true
+}
+
+// parseSource checks a value of replicaof.
+func parseSource(s string) (string, error) {
+	if strings.TrimSpace(s) == "" {
+		return "", nil
+	}
+	host, port, ok := SplitReplicaOf(s)
+	if n, err := strconv.ParseUint(port, 10, 16); !ok || err != nil || n == 0 {
+		return "", fmt.Errorf("want HOST PORT, or nothing")
+	}
+	return host + " " + port, nil
 }
 
 // parsePercentiles checks and normalises a list of percentiles.

@@ -62,7 +62,7 @@ func (c *checkpointer) hold() {
 	if c.e.opt.Log.Ephemeral {
 		return
 	}
-	_, from, unreadable, err := PlanPrune(c.e.fs, c.e.dir, p, c.e.now())
+	_, from, unreadable, err := PlanPrune(c.e.fs, c.e.Dir(), p, c.e.now())
 	if err = errors.Join(unreadable, err); err == nil {
 		err = c.holdFrom(p, from)
 	}
@@ -75,11 +75,11 @@ func (c *checkpointer) hold() {
 const windowFloor = "snapshots"
 
 func (c *checkpointer) holdFrom(p SnapshotPolicy, from []log.Cursor) error {
-	c.e.dir.SetKeep(p.LogKeepBytes, p.LogKeepTime)
+	c.e.Dir().SetKeep(p.LogKeepBytes, p.LogKeepTime)
 	if from == nil {
-		return c.e.dir.ClearFloor(windowFloor)
+		return c.e.Dir().ClearFloor(windowFloor)
 	}
-	return c.e.dir.SetFloor(windowFloor, from)
+	return c.e.Dir().SetFloor(windowFloor, from)
 }
 
 // ScheduleSave takes a snapshot as soon as none is being written. It returns at once, and may be called
@@ -183,7 +183,7 @@ func (e *Engine) sinceSnapshot() (dirty uint64, bytes int64) {
 }
 
 // grown returns the bytes of log since the newest snapshot. REQUIRES: sh.mu held.
-func (sh *shard) grown() int64 { return sh.grownBefore + sh.log.Bytes() - sh.grownMark }
+func (sh *shard) grown() int64 { return sh.grownBefore + sh.log().Bytes() - sh.grownMark }
 
 // setGrown makes grown return n, from now on growing with the log. REQUIRES: sh.mu held.
-func (sh *shard) setGrown(n int64) { sh.grownBefore, sh.grownMark = n, sh.log.Bytes() }
+func (sh *shard) setGrown(n int64) { sh.grownBefore, sh.grownMark = n, sh.log().Bytes() }

@@ -78,8 +78,7 @@ type waits struct {
 // RunBlocking is Run for a client that can be made to wait: then it returns the waiter that newWaiter made,
 // there is no reply yet, and Done will be called. Otherwise it returns nil.
 func (e *Engine) RunBlocking(c *command.Ctx, t *Ticket, newWaiter func() *Waiter) *Waiter {
-	mask := e.maskOf(c)
-	locked := e.begin(c, mask)
+	mask, locked := e.begin(c)
 	c.CanBlock = true
 	defer e.finish(locked, c.Now)
 	e.plan(c, mask, t)
@@ -203,6 +202,7 @@ func (e *Engine) serve(w *Waiter, now int64) (served bool) {
 		}
 	}()
 	c.Reset()
+	c.Seed = e.Seed()
 	c.Cmd, c.Args, c.W, c.NoTouch = w.cmd, w.args, &w.W, w.noTouch
 	c.Now, c.MaxBulk = now, e.maxBulk.Load()
 	c.CanBlock, c.Waited = true, true

@@ -63,7 +63,7 @@ func (e *Engine) freeze() (fs []frozen, nowMS int64) {
 	began := time.Now()
 	defer func() { e.checkpoint.held(time.Since(began)) }()
 	for _, sh := range e.shards {
-		fs = append(fs, frozen{cursor: sh.log.Tail(), view: sh.ks.View(), dirty: sh.dirty, grown: sh.grown()})
+		fs = append(fs, frozen{cursor: sh.log().Tail(), view: sh.ks.View(), dirty: sh.dirty, grown: sh.grown()})
 	}
 	return fs, e.now()
 }
@@ -99,17 +99,26 @@ func (e *Engine) writeSet() (set snapshot.Set, err error) {
 		total += fs[i].view.Len()
 	}
 	e.checkpoint.expect(total)
-	id := max(uint64(now), 1)
-	if last, err := e.lastSetID(); err != nil {
+	set, id, err := e.nextSet()
+	if err != nil {
 		return set, err
-	} else if id <= last {
-		id = last + 1
 	}
-	set = snapshot.Set{ID: snapshot.FormatID(id), TimeMS: now}
+	set.TimeMS = now
 	if err = e.writeShards(&set, id, fs); err != nil {
 		return set, err
 	}
 	return set, e.adopt(set, fs)
+}
+
+// nextSet names a set that is to be written.
+func (e *Engine) nextSet() (set snapshot.Set, id uint64, err error) {
+	now := e.now()
+	id = max(uint64(now), 1) //nolint:gosec // not negative
+	last, err := e.lastSetID()
+	if id <= last {
+		id = last + 1
+	}
+	return snapshot.Set{ID: snapshot.FormatID(id), TimeMS: now}, id, err
 }
 
 // expect takes note of how many keys the running snapshot will write.
@@ -121,7 +130,7 @@ func (c *checkpointer) expect(keys int) {
 
 // lastSetID returns the largest id among the sets on disk.
 func (e *Engine) lastSetID() (uint64, error) {
-	ids, err := snapshot.List(e.fs, e.dir.Path())
+	ids, err := snapshot.List(e.fs, e.Dir().Path())
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
@@ -131,7 +140,7 @@ func (e *Engine) lastSetID() (uint64, error) {
 }
 
 func (e *Engine) writeShards(set *snapshot.Set, id uint64, fs []frozen) error {
-	fsys, data := e.fs, e.dir.Path()
+	fsys, data := e.fs, e.Dir().Path()
 	tmp, err := snapshot.Begin(fsys, data, set.ID)
 	if err != nil {
 		return err
@@ -139,7 +148,7 @@ func (e *Engine) writeShards(set *snapshot.Set, id uint64, fs []frozen) error {
 	for i := range fs {
 		f := &fs[i]
 		h := snapshot.Header{
-			Shard: i, Shards: len(fs), Set: id, Cursor: f.cursor, TimeMS: set.TimeMS, HashSeed: e.dir.HashSeed(),
+			Shard: i, Shards: len(fs), Set: id, Cursor: f.cursor, TimeMS: set.TimeMS, HashSeed: e.Dir().HashSeed(),
 		}
 		var info snapshot.Info
 		var err error
@@ -157,7 +166,7 @@ func (e *Engine) writeShards(set *snapshot.Set, id uint64, fs []frozen) error {
 	}
 	// The cursor must not name frames that a power loss could still take away.
 	for _, sh := range e.shards {
-		if err := sh.log.Sync(); err != nil {
+		if err := sh.log().Sync(); err != nil {
 			return errors.Join(err, fsys.RemoveAll(tmp))
 		}
 	}
@@ -183,7 +192,7 @@ func (c *checkpointer) source(v *state.View) snapshot.Source {
 
 // adopt makes a published set the one that recovery starts from, and drops what it made unneeded.
 func (e *Engine) adopt(set snapshot.Set, fs []frozen) error {
-	if err := e.dir.SetSnapshot(set.ID, set.Cursors()); err != nil {
+	if err := e.Dir().SetSnapshot(set.ID, set.Cursors()); err != nil {
 		return err
 	}
 	for i, sh := range e.shards {

@@ -54,11 +54,19 @@ func (e *Engine) extent(planned []command.Planned) (mask uint64, size int) {
 // admit asks the logs for room, before anything changes. One failed log refuses the writes of all:
 // a store that has lost part of its log takes no more writes.
 func (e *Engine) admit(mask uint64, size int) error {
+	if e.following.Load() {
+		return ErrFollower
+	}
+	return e.room(mask, size)
+}
+
+// room asks the logs of mask for room.
+func (e *Engine) room(mask uint64, size int) error {
 	if err := e.brokenErr(); err != nil {
 		return err
 	}
 	for m := mask; m != 0; m &= m - 1 {
-		if err := e.shards[lowest(m)].log.Reserve(size); err != nil {
+		if err := e.shards[lowest(m)].log().Reserve(size); err != nil {
 			return err
 		}
 	}
@@ -70,12 +78,12 @@ func (e *Engine) admit(mask uint64, size int) error {
 func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause log.FrameCause, fold bool, n *notes) {
 	var id uint64
 	if mask&(mask-1) != 0 {
-		id = e.txns.begin(mask)
+		id = e.txns.begin(0, mask)
 	}
 	for m := mask; m != 0; m &= m - 1 {
 		sh := e.shards[lowest(m)]
 		sh.ks.SetAccessClock(uint32(now / 1000)) //nolint:gosec // a clock of 32 bits
-		sh.log.Begin(now, cause, id, mask)
+		sh.log().Begin(now, cause, id, mask)
 	}
 	for i := range planned {
 		p := &planned[i]
@@ -97,7 +105,7 @@ func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause
 		}
 	}
 	for m := mask; m != 0; m &= m - 1 {
-		e.shards[lowest(m)].log.End()
+		e.shards[lowest(m)].log().End()
 	}
 	if id != 0 {
 		e.txns.finish(id)
@@ -126,8 +134,8 @@ func causeOf(p *command.Planned, cause log.FrameCause) log.FrameCause {
 // apply appends one frame to the open group and folds it. An effect that does not fold is a bug in
 // its planner: the process ends before the group can reach the file.
 func (sh *shard) apply(ef *effect.Effect, cause log.FrameCause, fold bool) {
-	sh.log.SetCause(cause)
-	sh.log.Append(ef)
+	sh.log().SetCause(cause)
+	sh.log().Append(ef)
 	if !fold {
 		return
 	}
@@ -193,11 +201,16 @@ func (e *Engine) encode(enc *log.Encoder, planned []command.Planned, shard int, 
 
 // newGeneration begins a generation on every shard. REQUIRES: all shard locks are held.
 func (e *Engine) newGeneration(cause log.Cause, b *log.Bridge) error {
+	return e.beginGeneration(func(d *log.Dir) error { return d.BridgeGeneration(cause, b) })
+}
+
+// beginGeneration has begin begin generations on every shard. REQUIRES: all shard locks are held.
+func (e *Engine) beginGeneration(begin func(*log.Dir) error) error {
 	grown := make([]int64, len(e.shards))
 	for i, sh := range e.shards {
 		grown[i] = sh.grown()
 	}
-	if err := e.dir.BridgeGeneration(cause, b); err != nil {
+	if err := begin(e.Dir()); err != nil {
 		e.markBroken(err)
 		return err
 	}

@@ -56,7 +56,7 @@ func create(o Options, keyspaces []*state.Keyspace) ([]log.Cursor, error) {
 		sh.ks.Release()
 		sh.ks, e.keyspaces[i] = keyspaces[i], keyspaces[i]
 		sh.mu.Unlock()
-		cursors = append(cursors, sh.log.Tail())
+		cursors = append(cursors, sh.log().Tail())
 	}
 	return cursors, errors.Join(e.Save(), e.Close(true))
 }

@@ -39,13 +39,16 @@ type Engine struct {
 	now       func() int64
 	logger    *slog.Logger
 	fs        vfs.FS
-	dir       *log.Dir
+	dir       atomic.Pointer[log.Dir] // replaced with all shard locks held; see follow.go
 	shards    []*shard
 	keyspaces []*state.Keyspace // by shard; element i is guarded by shard i's lock
 	txns      txns
 	policy    atomic.Int32
 	maxBulk   atomic.Int64
 	limits    atomic.Pointer[state.Limits]
+
+	following atomic.Bool // effects come from the store that is followed, and from nowhere else
+	replacing atomic.Bool // the logs are closed, and others are about to take their place
 
 	listener Listener      // nil: nobody
 	wanted   atomic.Uint32 // what the listener wants to know
@@ -108,7 +111,7 @@ func Open(o Options) (*Engine, *Report, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e.dir = dir
+	e.dir.Store(dir)
 	rep := &Report{Log: rec}
 	if err := e.start(rep); err != nil {
 		return nil, nil, errors.Join(err, dir.Close(false))
@@ -118,7 +121,7 @@ func Open(o Options) (*Engine, *Report, error) {
 }
 
 func (e *Engine) start(rep *Report) error {
-	if n := e.dir.Shards(); n > MaxShards {
+	if n := e.Dir().Shards(); n > MaxShards {
 		return fmt.Errorf("engine: the directory has %d shards: this version serves at most %d", n, MaxShards)
 	}
 	e.policy.Store(int32(e.opt.Log.Policy))
@@ -127,10 +130,12 @@ func (e *Engine) start(rep *Report) error {
 	}
 	e.limits.Store(e.opt.Limits)
 	e.txns.e = e
-	e.txns.last.Store(e.dir.LastTxn())
-	e.txns.settled.Store(e.dir.LastTxn())
-	for i := range e.dir.Shards() {
-		e.shards = append(e.shards, &shard{id: i, log: e.dir.Log(i), hold: ^uint64(0), readyClock: &e.readyClock})
+	e.txns.last.Store(e.Dir().LastTxn())
+	e.txns.settled.Store(e.Dir().LastTxn())
+	e.following.Store(e.opt.Log.Follower && e.Dir().Follower())
+	for i := range e.Dir().Shards() {
+		e.shards = append(e.shards, &shard{id: i, hold: ^uint64(0), readyClock: &e.readyClock})
+		e.shards[i].lg.Store(e.Dir().Log(i))
 	}
 	e.keyspaces = make([]*state.Keyspace, len(e.shards))
 	if err := e.load(rep, log.LimitWritten); err != nil {
@@ -143,7 +148,7 @@ func (e *Engine) start(rep *Report) error {
 		}
 	}
 	e.checkpoint.init(e)
-	e.dir.Maintain()
+	e.Dir().Maintain()
 	e.expirer = newExpirer(e)
 	e.nextExpiry.Store(0)
 	go e.expirer.run()
@@ -160,7 +165,7 @@ func (e *Engine) Close(clean bool) (err error) {
 		if e.broken.Load() != nil {
 			<-e.repaired
 		}
-		err = e.dir.Close(clean && e.brokenErr() == nil)
+		err = e.Dir().Close(clean && e.brokenErr() == nil)
 		for _, ks := range e.keyspaces {
 			ks.Release()
 		}
@@ -170,7 +175,7 @@ func (e *Engine) Close(clean bool) (err error) {
 
 // NewCtx returns a context for Run and Exec. A Ctx is not safe for concurrent use.
 func (e *Engine) NewCtx() *command.Ctx {
-	return &command.Ctx{Shards: e.keyspaces, Seed: e.dir.HashSeed()}
+	return &command.Ctx{Shards: e.keyspaces, Seed: e.Dir().HashSeed()}
 }
 
 // Policy returns when writes are acknowledged.
@@ -180,11 +185,11 @@ func (e *Engine) Policy() log.Policy { return log.Policy(e.policy.Load()) }
 func (e *Engine) SetPolicy(p log.Policy) {
 	e.policy.Store(int32(p))
 	for _, sh := range e.shards {
-		sh.log.SetPolicy(p)
+		sh.log().SetPolicy(p)
 	}
 	if p == log.Always {
 		for _, sh := range e.shards {
-			sh.log.SyncThrough(sh.log.Appended())
+			sh.log().SyncThrough(sh.log().Appended())
 		}
 	}
 }
@@ -221,10 +226,13 @@ func (e *Engine) HoldExpiry(hold bool) {
 func (e *Engine) Shards() int { return len(e.shards) }
 
 // Seed returns the directory's hash seed.
-func (e *Engine) Seed() uint64 { return e.dir.HashSeed() }
+func (e *Engine) Seed() uint64 { return e.Dir().HashSeed() }
 
-// Dir returns the open log directory.
-func (e *Engine) Dir() *log.Dir { return e.dir }
+// Dir returns the open log directory. A full copy from the store that is followed opens another one in its place.
+func (e *Engine) Dir() *log.Dir { return e.dir.Load() }
+
+// FS returns the file system that the directory is on.
+func (e *Engine) FS() vfs.FS { return e.fs }
 
 // Now returns the engine's clock in unix ms.
 func (e *Engine) Now() int64 { return e.now() }
@@ -235,7 +243,7 @@ func (e *Engine) shardOf(key []byte) int {
 	if len(e.shards) == 1 {
 		return 0
 	}
-	return command.ShardOfHash(state.Hash(e.dir.HashSeed(), key), len(e.shards))
+	return command.ShardOfHash(state.Hash(e.Dir().HashSeed(), key), len(e.shards))
 }
 
 func (e *Engine) brokenErr() error {
@@ -243,7 +251,7 @@ func (e *Engine) brokenErr() error {
 		return *p
 	}
 	for _, sh := range e.shards {
-		if err := sh.log.Err(); err != nil {
+		if err := e.logErr(sh.id, sh.log()); err != nil {
 			e.markBroken(err)
 			return err
 		}

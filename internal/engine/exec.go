@@ -21,12 +21,14 @@ type Queued struct {
 // returns false) if w is dirty, or an error if the log refused. local runs the rows without a
 // planner and appends their replies.
 func (e *Engine) Exec(c *command.Ctx, queue []Queued, w *Watch, t *Ticket, local func(*command.Ctx)) bool {
-	mask := e.execMask(c, queue)
-	locked := mask
-	if w != nil {
-		locked |= w.mask()
-	}
-	locked = e.lockWide(locked)
+	mask := uint64(0)
+	_, locked := e.lockFor(c, true, func() uint64 {
+		mask = e.execMask(c, queue)
+		if w == nil {
+			return mask
+		}
+		return mask | w.mask()
+	})
 	c.Now = e.now()
 	defer e.finish(locked, c.Now)
 	if w != nil && w.dirtyAt(c.Now) {
@@ -158,8 +160,13 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	}
 	g.expire(c)
 	g.e.noteMisses(c)
+	start := len(c.W.Buf)
 	c.Cmd.Plan(c)
 	planned := c.Planned()
+	if len(planned) > 0 && g.e.following.Load() {
+		g.e.refuse(c, start, ErrFollower)
+		return nil
+	}
 	if len(planned) == 0 {
 		if g.e.mayExpire(c) {
 			for _, key := range c.Past() {

@@ -96,7 +96,7 @@ func (x *expirer) round() time.Duration {
 	e.nextExpiry.Store(math.MaxInt64)
 	next := int64(math.MaxInt64)
 	for _, sh := range e.shards {
-		if e.activeExpiryOff.Load() || e.expiryHeld.Load() {
+		if e.activeExpiryOff.Load() || e.expiryHeld.Load() || e.following.Load() {
 			break
 		}
 		ms, more, err := x.sweep(sh, now)

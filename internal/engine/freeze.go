@@ -38,7 +38,7 @@ func (e *Engine) Freeze(c *command.Ctx, shard int) (*Frozen, error) {
 		return nil, errFlushed
 	}
 	if c != nil && c.Pending != nil {
-		f := &Frozen{View: sh.ks.View(), cursor: sh.log.Tail()}
+		f := &Frozen{View: sh.ks.View(), cursor: sh.log().Tail()}
 		f.cursor.Offset += c.Pending(shard)
 		f.release = func() error {
 			f.View.Close()
@@ -50,7 +50,7 @@ func (e *Engine) Freeze(c *command.Ctx, shard int) (*Frozen, error) {
 	var t Ticket
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	f := &Frozen{View: sh.ks.View(), cursor: sh.log.Tail()}
+	f := &Frozen{View: sh.ks.View(), cursor: sh.log().Tail()}
 	t.note(sh)
 	f.release = func() error {
 		sh.mu.Lock()

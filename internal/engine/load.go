@@ -16,7 +16,7 @@ import (
 // load folds the newest snapshot set and the log behind it, up to limit, into fresh keyspaces, one
 // goroutine a shard. REQUIRES: nobody else uses the shards.
 func (e *Engine) load(rep *Report, limit log.Limit) error {
-	id, cursors := e.dir.Snapshot()
+	id, cursors := e.Dir().Snapshot()
 	rep.Snapshot = id
 	fresh := make([]*state.Keyspace, len(e.shards))
 	errs := make([]error, len(e.shards))
@@ -28,7 +28,7 @@ func (e *Engine) load(rep *Report, limit log.Limit) error {
 			if id != "" {
 				from = &cursors[i]
 			}
-			fresh[i], behind[i], errs[i] = loadShard(e.fs, e.dir, i, id, from, limit, e.settings())
+			fresh[i], behind[i], errs[i] = loadShard(e.fs, e.Dir(), i, id, from, log.ReaderOptions{Limit: limit, Follow: true}, e.settings())
 		})
 	}
 	wg.Wait()
@@ -61,7 +61,7 @@ type replayed struct {
 }
 
 // loadShard folds one shard: the snapshot, then the log from its cursor to the written tail.
-func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, limit log.Limit, with settings) (ks *state.Keyspace, behind replayed, err error) {
+func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, o log.ReaderOptions, with settings) (ks *state.Keyspace, behind replayed, err error) {
 	ks = state.New(dir.HashSeed())
 	with.give(ks)
 	if from == nil && dir.Log(i).Appended() == 0 && len(dir.Lineage(i)) == 1 {
@@ -78,7 +78,7 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, l
 			return ks, behind, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)
 		}
 	}
-	behind, err = replay(dir.Log(i), from, limit, ks)
+	behind, err = replay(dir.Log(i), from, o, ks)
 	if err != nil {
 		return ks, behind, err
 	}
@@ -94,13 +94,13 @@ func loadSnapshot(fsys vfs.FS, path string, ks *state.Keyspace) (snapshot.Header
 	return h, err
 }
 
-// replay folds a shard's frames from a cursor (nil: the very first) to the limit, across generations.
-func replay(l *log.Log, from *log.Cursor, limit log.Limit, ks *state.Keyspace) (behind replayed, err error) {
+// replay folds a shard's frames from a cursor (nil: the very first) on, across generations, as far as o says.
+func replay(l *log.Log, from *log.Cursor, o log.ReaderOptions, ks *state.Keyspace) (behind replayed, err error) {
 	start, err := startOf(l, from)
 	if err != nil {
 		return behind, err
 	}
-	r, err := l.NewReader(start, log.ReaderOptions{Limit: limit, Follow: true})
+	r, err := l.NewReader(start, o)
 	if err != nil {
 		return behind, fmt.Errorf("engine: shard %d from %s: %w", l.Shard(), start, err)
 	}

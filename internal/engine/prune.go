@@ -87,7 +87,7 @@ func CarryOut(fsys vfs.FS, data string, plan []snapshot.Decision) (err error) {
 func (e *Engine) Prune(dry bool, keep func(*SnapshotPolicy)) ([]snapshot.Decision, error) {
 	c := &e.checkpoint
 	if dry {
-		plan, _, unreadable, err := PlanPrune(e.fs, e.dir, c.with(keep), e.now())
+		plan, _, unreadable, err := PlanPrune(e.fs, e.Dir(), c.with(keep), e.now())
 		return plan, errors.Join(unreadable, err)
 	}
 	if err := c.beginPrune(); err != nil {
@@ -134,12 +134,12 @@ func (c *checkpointer) with(keep func(*SnapshotPolicy)) SnapshotPolicy {
 // begin or beginPrune gives.
 func (c *checkpointer) prune(p SnapshotPolicy) ([]snapshot.Decision, error) {
 	e := c.e
-	plan, from, unreadable, err := PlanPrune(e.fs, e.dir, p, e.now())
+	plan, from, unreadable, err := PlanPrune(e.fs, e.Dir(), p, e.now())
 	if err = errors.Join(err, c.holdFrom(p, from)); err != nil {
 		return nil, errors.Join(unreadable, err)
 	}
-	_, dropErr := e.dir.DropUnneeded()
-	return plan, errors.Join(unreadable, dropErr, CarryOut(e.fs, e.dir.Path(), plan))
+	_, dropErr := e.Dir().DropUnneeded()
+	return plan, errors.Join(unreadable, dropErr, CarryOut(e.fs, e.Dir().Path(), plan))
 }
 
 // tidy is prune with the policy in force. What goes wrong is logged and shown, and tried again the next time.

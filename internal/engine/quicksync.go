@@ -102,7 +102,7 @@ func (x *quickSyncs) close() {
 func (e *Engine) runQuickSyncer(q *quickSyncer) {
 	for mask := range q.ask {
 		for m := mask; m != 0; m &= m - 1 {
-			_ = e.shards[lowest(m)].log.Sync() // sticky, or a full disk
+			_ = e.shards[lowest(m)].log().Sync() // sticky, or a full disk
 		}
 		if !q.left.Swap(true) {
 			q.done <- struct{}{}

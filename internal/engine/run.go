@@ -14,26 +14,39 @@ import (
 //
 // Safe for concurrent use, each goroutine with its own Ctx and Ticket.
 func (e *Engine) Run(c *command.Ctx, t *Ticket) {
-	mask := e.maskOf(c)
-	locked := e.begin(c, mask)
+	mask, locked := e.begin(c)
 	defer e.finish(locked, c.Now)
 	e.plan(c, mask, t)
 }
 
-// begin prepares c for its command, which touches the shards of mask, and returns the shards it has locked:
-// finish releases them.
-func (e *Engine) begin(c *command.Ctx, mask uint64) (locked uint64) {
+// begin prepares c for its command, and returns the shards it touches and those it has locked: finish releases them.
+func (e *Engine) begin(c *command.Ctx) (mask, locked uint64) {
 	c.Reset()
 	c.Now, c.MaxBulk = c.Turn, e.maxBulk.Load()
 	if c.Now == 0 {
 		c.Now = e.now()
 	}
 	c.CanBlock, c.Waited = false, false
-	if c.Cmd.Flags&command.Write == 0 {
-		e.lock(mask)
-		return mask
+	wide := c.Cmd.Flags&command.Write != 0
+	return e.lockFor(c, wide, func() uint64 { return e.maskOf(c) })
+}
+
+// lockFor locks the shards of mask, wide: as lockWide does. Which shard a key is on can change until they are locked.
+func (e *Engine) lockFor(c *command.Ctx, wide bool, shards func() uint64) (mask, locked uint64) {
+	for {
+		c.Seed = e.Seed()
+		mask = shards()
+		locked = mask
+		if wide {
+			locked = e.lockWide(mask)
+		} else {
+			e.lock(mask)
+		}
+		if c.Seed == e.Seed() {
+			return mask, locked
+		}
+		e.unlock(locked)
 	}
-	return e.lockWide(mask)
 }
 
 // plan runs a command whose locks are held.
@@ -100,7 +113,7 @@ func (e *Engine) noteRead(mask uint64, t *Ticket) {
 	}
 	for m := mask; m != 0; m &= m - 1 {
 		sh := e.shards[lowest(m)]
-		if sh.log.Durable() < sh.log.Appended() || sh.lastTxn > e.txns.settled.Load() {
+		if sh.log().Durable() < sh.log().Appended() || sh.lastTxn > e.txns.settled.Load() {
 			t.note(sh)
 		}
 	}
@@ -140,6 +153,9 @@ func (e *Engine) dropPast(c *command.Ctx, t *Ticket) {
 
 // mayExpire reports whether a command deletes those of its keys that are due before it runs.
 func (e *Engine) mayExpire(c *command.Ctx) bool {
+	if e.following.Load() {
+		return false // that comes from the store that is followed
+	}
 	return !c.KeepExpired && (c.Cmd.Flags&command.Write != 0 || !e.expiryHeld.Load())
 }
 
@@ -174,6 +190,9 @@ func (e *Engine) refuse(c *command.Ctx, start int, err error) {
 
 // Misconf words the reply of a write that the log refused.
 func Misconf(err error) string {
+	if errors.Is(err, ErrFollower) {
+		return ReadOnly
+	}
 	if errors.Is(err, log.ErrDiskFull) {
 		return "MISCONF The log's disk is full: writes are refused until there is space again. " + err.Error()
 	}

@@ -95,8 +95,8 @@ func (c *checkpointer) init(e *Engine) {
 	if e.opt.Log.Ephemeral {
 		return
 	}
-	if id, _ := e.dir.Snapshot(); id != "" {
-		if set, err := snapshot.ReadSet(e.fs, e.dir.Path(), id); err == nil {
+	if id, _ := e.Dir().Snapshot(); id != "" {
+		if set, err := snapshot.ReadSet(e.fs, e.Dir().Path(), id); err == nil {
 			c.status.note(&set)
 		}
 	}
@@ -117,12 +117,12 @@ func (s *SaveStatus) note(set *snapshot.Set) {
 
 // onDisk counts the published sets.
 func (c *checkpointer) onDisk() (sets int, bytes int64) {
-	ids, err := snapshot.List(c.e.fs, c.e.dir.Path())
+	ids, err := snapshot.List(c.e.fs, c.e.Dir().Path())
 	if err != nil {
 		return 0, 0
 	}
 	for _, id := range ids {
-		set, err := snapshot.ReadSet(c.e.fs, c.e.dir.Path(), id)
+		set, err := snapshot.ReadSet(c.e.fs, c.e.Dir().Path(), id)
 		if err != nil {
 			continue // unreadable: restore and verify say so
 		}

@@ -11,7 +11,7 @@ import (
 // that refuses the group replaces the reply and undoes everything as well.
 func (e *Engine) Script(c *command.Ctx, t *Ticket, fn func() error) error {
 	e.lock(e.all())
-	c.Now = e.now()
+	c.Now, c.Seed = e.now(), e.Seed()
 	defer e.finish(e.all(), c.Now)
 	start, w := len(c.W.Buf), c.W
 	var failure error

@@ -14,8 +14,8 @@ type shard struct {
 	id int
 
 	mu      sync.Mutex
-	ks      *state.Keyspace // guarded by mu; replaced by reload
-	log     *log.Log        // append side guarded by mu
+	ks      *state.Keyspace         // guarded by mu; replaced by reload
+	lg      atomic.Pointer[log.Log] // append side guarded by mu; replaced with all shard locks held
 	watched map[string][]*Watch
 	lastTxn uint64 // newest transaction with a part here
 	dirty   uint64 // effects since the last snapshot
@@ -34,6 +34,8 @@ type shard struct {
 
 	_ [64]byte // keep neighbours' locks off this cache line
 }
+
+func (sh *shard) log() *log.Log { return sh.lg.Load() }
 
 // fold applies one effect and tells those who watch its keys or wait for them. REQUIRES: sh.mu held.
 func (sh *shard) fold(e *effect.Effect) error {

@@ -56,7 +56,7 @@ func (e *Engine) stats(locked bool) Stats {
 		if !locked {
 			sh.mu.Lock()
 		}
-		x := ShardStats{Keys: sh.ks.Len(), Expires: sh.ks.LenWithDeadline(), Cursor: sh.log.Tail()}
+		x := ShardStats{Keys: sh.ks.Len(), Expires: sh.ks.LenWithDeadline(), Cursor: sh.log().Tail()}
 		s.Expired += sh.expired
 		s.Dirty += sh.dirty
 		s.LogGrown += sh.grown()
@@ -71,8 +71,8 @@ func (e *Engine) stats(locked bool) Stats {
 		if !locked {
 			sh.mu.Unlock()
 		}
-		x.Base, x.Written, x.Durable, x.Visible = sh.log.Base(), sh.log.Written(), sh.log.Durable(), sh.log.Visible()
-		disk := sh.log.Stats()
+		x.Base, x.Written, x.Durable, x.Visible = sh.log().Base(), sh.log().Written(), sh.log().Durable(), sh.log().Visible()
+		disk := sh.log().Stats()
 		x.Retained, x.OldestMS = disk.Bytes, disk.OldestMS
 		s.Disk.Add(disk)
 		s.Keys += x.Keys

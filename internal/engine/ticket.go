@@ -59,7 +59,7 @@ func (t *Ticket) mark(shard int, m mark) {
 
 // note marks the shard's whole log up to now. REQUIRES: sh.mu held.
 func (t *Ticket) note(sh *shard) {
-	t.mark(sh.id, mark{gen: sh.log.Generation(), off: sh.log.Appended()})
+	t.mark(sh.id, mark{gen: sh.log().Generation(), off: sh.log().Appended()})
 	t.txn = max(t.txn, sh.lastTxn)
 }
 
@@ -126,7 +126,8 @@ func (e *Engine) Flush(shard int) error {
 // flush writes the logs of the shards in mask. The first failure is remembered for all shards.
 func (e *Engine) flush(mask uint64) error {
 	for m := mask; m != 0; m &= m - 1 {
-		if err := e.shards[lowest(m)].log.Flush(); err != nil {
+		l := e.shards[lowest(m)].log()
+		if err := l.Flush(); err != nil && !(errors.Is(err, log.ErrClosed) && e.replaced(lowest(m), l)) {
 			return err
 		}
 	}
@@ -144,7 +145,7 @@ func (e *Engine) settleDurable(t *Ticket) (bool, error) {
 		return false, err
 	}
 	for m := late; m != 0; m &= m - 1 {
-		e.shards[lowest(m)].log.SyncThrough(t.marks[lowest(m)].off)
+		e.shards[lowest(m)].log().SyncThrough(t.marks[lowest(m)].off)
 	}
 	e.txns.settle()
 	return late == 0, nil
@@ -156,8 +157,8 @@ func (e *Engine) behind(t *Ticket, mask uint64) (late uint64, quick bool, err er
 	quick = true
 	for m := mask; m != 0; m &= m - 1 {
 		i := lowest(m)
-		l := e.shards[i].log
-		if err := l.Err(); err != nil {
+		l := e.shards[i].log()
+		if err := e.logErr(i, l); err != nil {
 			return 0, false, err
 		}
 		if l.Generation() == t.marks[i].gen && l.Durable() < t.marks[i].off {
@@ -193,15 +194,15 @@ func (e *Engine) OnSafe(t *Ticket, fn func(error)) {
 		i := lowest(m)
 		sh := e.shards[i]
 		left.Add(1)
-		sh.log.OnDurableTo(log.Cursor{Generation: w.marks[i].gen, Offset: w.marks[i].off}, fire)
-		sh.log.SyncThrough(w.marks[i].off)
+		sh.log().OnDurableTo(log.Cursor{Generation: w.marks[i].gen, Offset: w.marks[i].off}, fire)
+		sh.log().SyncThrough(w.marks[i].off)
 	}
 	fire()
 }
 
 func (e *Engine) failed(mask uint64) error {
 	for m := mask; m != 0; m &= m - 1 {
-		if err := e.shards[lowest(m)].log.Err(); err != nil {
+		if err := e.logErr(lowest(m), e.shards[lowest(m)].log()); err != nil {
 			return err
 		}
 	}

@@ -39,21 +39,38 @@ type part struct {
 }
 
 // begin registers a transaction over the shards in mask before its frames are appended, so that no
-// reader gets ahead of it, and returns its id. REQUIRES: the locks of all these shards are held
+// reader gets ahead of it, and returns its id: a new one, unless there is one already. REQUIRES: the locks of all these shards are held
 // until finish.
-func (q *txns) begin(mask uint64) uint64 {
+func (q *txns) begin(id, mask uint64) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	id := q.last.Add(1)
+	if id == 0 {
+		id = q.last.Load() + 1
+	}
+	q.last.Store(id)
 	t := txn{id: id, parts: make([]part, 0, bits.OnesCount64(mask))}
 	for m := mask; m != 0; m &= m - 1 {
 		i := lowest(m)
-		l := q.e.shards[i].log
+		l := q.e.shards[i].log()
 		t.parts = append(t.parts, part{shard: i, gen: l.Generation(), first: l.Appended(), end: unfinished})
 	}
 	q.pending = append(q.pending, t)
 	q.holdLocked()
 	return id
+}
+
+// restart forgets all transactions: the logs are others, which are whole, and ids go on above last. REQUIRES: all
+// shard locks are held.
+func (q *txns) restart(last uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last = max(last, q.last.Load())
+	q.pending = nil
+	q.last.Store(last)
+	q.settled.Store(last)
+	for _, sh := range q.e.shards {
+		sh.hold, sh.lastTxn = ^uint64(0), 0
+	}
 }
 
 // finish tells that all frames of transaction id have been appended.
@@ -67,7 +84,7 @@ func (q *txns) finish(id uint64) {
 		for j := range q.pending[i].parts {
 			p := &q.pending[i].parts[j]
 			sh := q.e.shards[p.shard]
-			p.end = sh.log.Appended()
+			p.end = sh.log().Appended()
 			sh.lastTxn = id
 		}
 	}
@@ -122,7 +139,7 @@ func (q *txns) settle() {
 func (q *txns) safeLocked(t *txn) bool {
 	always := q.e.Policy() == log.Always
 	for _, p := range t.parts {
-		l := q.e.shards[p.shard].log
+		l := q.e.shards[p.shard].log()
 		if l.Generation() != p.gen {
 			continue
 		}
@@ -145,7 +162,7 @@ func (q *txns) holdLocked() {
 	}
 	for i := range q.pending {
 		for _, p := range q.pending[i].parts {
-			if q.e.shards[p.shard].log.Generation() == p.gen {
+			if q.e.shards[p.shard].log().Generation() == p.gen {
 				hold[p.shard] = min(hold[p.shard], p.first)
 			}
 		}
@@ -153,7 +170,7 @@ func (q *txns) holdLocked() {
 	for i, sh := range q.e.shards {
 		if sh.hold != hold[i] {
 			sh.hold = hold[i]
-			sh.log.SetHold(hold[i])
+			sh.log().SetHold(hold[i])
 		}
 	}
 }

@@ -39,9 +39,7 @@ func (w *Watch) Memory(perKey int) int { return w.size + perKey*len(w.keys) }
 
 // Add watches key.
 func (w *Watch) Add(key []byte) {
-	i := w.e.shardOf(key)
-	sh := w.e.shards[i]
-	sh.mu.Lock()
+	i, sh := w.e.lockShardOf(key)
 	defer sh.mu.Unlock()
 	k := watchedKey{shard: i, key: string(key)}
 	w.mu.Lock()

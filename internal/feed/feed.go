@@ -15,7 +15,7 @@ import (
 // Feed serves the logs of a directory. All methods are safe for concurrent use; none takes a
 // shard lock.
 type Feed struct {
-	dir     *log.Dir
+	dirNow  func(after *log.Dir) *log.Dir
 	enabled bool
 	flush   func(shard int)
 
@@ -25,11 +25,13 @@ type Feed struct {
 	resyncs   atomic.Uint64
 }
 
-// New returns the feed of dir. flush is called before a read, so that what has been appended
+// New returns the feed of the directory that dir returns; given a closed one, it returns the one in its place, if there is one. flush is called before a read, so that what has been appended
 // becomes visible as far as the policy allows; it must not need a shard lock.
-func New(dir *log.Dir, enabled bool, flush func(shard int)) *Feed {
-	return &Feed{dir: dir, enabled: enabled, flush: flush}
+func New(dir func(after *log.Dir) *log.Dir, enabled bool, flush func(shard int)) *Feed {
+	return &Feed{dirNow: dir, enabled: enabled, flush: flush}
 }
+
+func (f *Feed) dir() *log.Dir { return f.dirNow(nil) }
 
 // Enabled reports whether the feed may be read.
 func (f *Feed) Enabled() bool { return f.enabled }
@@ -40,7 +42,7 @@ func (f *Feed) Counters() (reading, blocked int64, frames, resyncs uint64) {
 }
 
 // Shards answers FEED.SHARDS.
-func (f *Feed) Shards(w *resp.Writer) { w.Int(int64(f.dir.Shards())) }
+func (f *Feed) Shards(w *resp.Writer) { w.Int(int64(f.dir().Shards())) }
 
 // Tail answers FEED.TAIL; pending (may be nil) counts frames that the transaction it runs in
 // has planned for the shard. REQUIRES: len(args) == 2.
@@ -67,11 +69,11 @@ func (f *Feed) shard(arg []byte) (*log.Log, int, error) {
 	if err := f.check(n); err != nil {
 		return nil, 0, err
 	}
-	return f.dir.Log(int(n)), int(n), nil
+	return f.dir().Log(int(n)), int(n), nil
 }
 
 func (f *Feed) check(shard uint64) error {
-	if shard >= uint64(f.dir.Shards()) {
+	if shard >= uint64(f.dir().Shards()) {
 		return errShardRange
 	}
 	if !f.enabled {
@@ -141,7 +143,25 @@ func (f *Feed) Since(ctx context.Context, req *Request, sink Sink) (next log.Cur
 	if err := f.check(req.Shard); err != nil {
 		return next, err
 	}
-	l := f.dir.Log(int(req.Shard))
+	f.consumers.Add(1)
+	defer f.consumers.Add(-1)
+	for dir := f.dir(); ; {
+		next, err = f.since(ctx, dir.Log(int(req.Shard)), req, sink)
+		if errors.Is(err, log.ErrClosed) && sink.Frames() == 0 {
+			if now := f.dirNow(dir); now != dir {
+				dir = now // a full copy has come from the store that is followed
+				continue
+			}
+		}
+		if err == nil {
+			f.frames.Add(uint64(sink.Frames()))
+		}
+		return next, err
+	}
+}
+
+// since is Since for the log of one directory.
+func (f *Feed) since(ctx context.Context, l *log.Log, req *Request, sink Sink) (next log.Cursor, err error) {
 	if req.Block < 0 {
 		// Who can wait is woken by the writer, at the end of its turn.
 		f.flush(int(req.Shard))
@@ -153,14 +173,7 @@ func (f *Feed) Since(ctx context.Context, req *Request, sink Sink) (next log.Cur
 		return next, err
 	}
 	defer r.Close()
-	f.consumers.Add(1)
-	defer f.consumers.Add(-1)
-	next, err = f.collect(ctx, l, r, req.Block, sink)
-	if err != nil {
-		return next, err
-	}
-	f.frames.Add(uint64(sink.Frames()))
-	return next, nil
+	return f.collect(ctx, l, r, req.Block, sink)
 }
 
 func (f *Feed) collect(ctx context.Context, l *log.Log, r *log.Reader, block time.Duration, sink Sink) (next log.Cursor, err error) {
@@ -231,7 +244,7 @@ func (f *Feed) wait(ctx context.Context, l *log.Log, c log.Cursor, timeout <-cha
 func (f *Feed) Info(args [][]byte, w *resp.Writer) {
 	if len(args) == 2 {
 		n, err := unsigned(args[1], errShard)
-		if err == nil && n >= uint64(f.dir.Shards()) {
+		if err == nil && n >= uint64(f.dir().Shards()) {
 			err = errShardRange
 		}
 		if err != nil {
@@ -241,14 +254,14 @@ func (f *Feed) Info(args [][]byte, w *resp.Writer) {
 		f.info(int(n), w)
 		return
 	}
-	w.Array(f.dir.Shards())
-	for i := range f.dir.Shards() {
+	w.Array(f.dir().Shards())
+	for i := range f.dir().Shards() {
 		f.info(i, w)
 	}
 }
 
 func (f *Feed) info(shard int, w *resp.Writer) {
-	l := f.dir.Log(shard)
+	l := f.dir().Log(shard)
 	tail := l.Tail()
 	st := l.Stats()
 	w.Map(10)
@@ -271,7 +284,7 @@ func (f *Feed) info(shard int, w *resp.Writer) {
 		w.Uint(x.n)
 	}
 	w.BulkString("lineage")
-	lineage := f.dir.Lineage(shard)
+	lineage := f.dir().Lineage(shard)
 	w.Array(len(lineage))
 	for _, g := range lineage {
 		w.Map(5)

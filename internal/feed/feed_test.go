@@ -32,7 +32,7 @@ func newBed(t *testing.T, o log.Options, enabled bool) *bed {
 	}
 	t.Cleanup(func() { _ = dir.Close(false) })
 	b := &bed{t: t, dir: dir, l: dir.Log(0)}
-	b.f = New(dir, enabled, func(int) { _ = b.l.Flush() })
+	b.f = New(func(*log.Dir) *log.Dir { return dir }, enabled, func(int) { _ = b.l.Flush() })
 	b.gen = b.l.Generation()
 	return b
 }

@@ -21,23 +21,6 @@ func timeCommand(s *session, _ [][]byte) {
 	s.w.BulkString(fmt.Sprint(us % 1e6))
 }
 
-// roleCommand answers ROLE: always a master, without replicas.
-func roleCommand(s *session, _ [][]byte) {
-	s.w.Array(3)
-	s.w.BulkString("master")
-	s.w.Uint(s.srv.replOffset())
-	s.w.Array(0)
-}
-
-// replOffset is the number of frames appended in the current generations of all shards.
-func (srv *Server) replOffset() uint64 {
-	var n uint64
-	for i := range srv.eng.Shards() {
-		n += srv.eng.Dir().Log(i).Appended()
-	}
-	return n
-}
-
 func lolwutCommand(s *session, args [][]byte) {
 	for i := 1; i < len(args); i++ {
 		if isName(args[i], "version") && i+1 < len(args) {
@@ -67,70 +50,61 @@ func swapdbCommand(s *session, args [][]byte) {
 	}
 }
 
-// waitCommand is WAIT: there are no replicas to wait for, so it runs into its timeout.
+// waitCommand is WAIT: it waits for replicas to have applied all that is in the log now.
 func waitCommand(s *session, args [][]byte) {
 	replicas, timeout, bad := command.ParseWait(args, time.Now().UnixMilli())
-	if bad != "" {
+	src := s.srv.repl.source
+	switch {
+	case s.srv.eng.Following():
+		s.w.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica " +
+			"is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+		return
+	case bad != "":
 		s.w.Error(bad)
 		return
 	}
-	if replicas <= 0 || s.multi.running {
-		s.w.Int(0)
-		return
-	}
-	s.parkWait(func(ctx context.Context, w *resp.Writer) {
-		sleepUntil(ctx, timeout)
-		w.Int(0)
-	})
-}
-
-// sleepUntil waits for the timeout in ms, 0 for ever, or the end of ctx.
-func sleepUntil(ctx context.Context, timeout int64) {
-	var end <-chan time.Time
-	if timeout > 0 {
-		t := time.NewTimer(time.Duration(min(timeout, 1<<43)) * time.Millisecond)
-		defer t.Stop()
-		end = t.C
-	}
-	select {
-	case <-end:
-	case <-ctx.Done():
-	}
-}
-
-// waitaofCommand is WAITAOF: local counts this server's log when all that was appended before is
-// durable.
-func waitaofCommand(s *session, args [][]byte) {
-	local, replicas, timeout, bad := command.ParseWaitAOF(args, time.Now().UnixMilli())
-	if bad != "" {
-		s.w.Error(bad)
-		return
-	}
-	answer := func(w *resp.Writer, synced int64) {
-		w.Array(2)
-		w.Int(synced)
-		w.Int(0)
-	}
-	logs := s.srv.behind()
-	if s.multi.running || (len(logs) == 0 && replicas == 0) || (local == 0 && replicas == 0) {
-		synced := int64(0)
-		if len(logs) == 0 {
-			synced = 1
-		}
-		answer(s.w, synced)
+	to := src.Tails()
+	if n := src.Reached(to, false); int64(n) >= replicas || s.multi.running {
+		s.w.Int(int64(n))
 		return
 	}
 	s.parkWait(func(ctx context.Context, w *resp.Writer) {
 		ctx, cancel := withTimeout(ctx, timeout)
 		defer cancel()
-		synced := int64(0)
-		if waitDurable(ctx, logs) {
-			synced = 1
-		}
-		if replicas > 0 {
-			<-ctx.Done()
-		}
-		answer(w, synced)
+		w.Int(int64(src.Await(ctx, int(replicas), to, false)))
+	})
+}
+
+// waitaofCommand is WAITAOF: local counts this server's log when all that was appended before is durable, and so do replicas
+// for theirs.
+func waitaofCommand(s *session, args [][]byte) {
+	local, replicas, timeout, bad := command.ParseWaitAOF(args, time.Now().UnixMilli())
+	src := s.srv.repl.source
+	switch {
+	case s.srv.eng.Following():
+		s.w.Error("ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just " +
+			"local and are not propagated.")
+		return
+	case bad != "":
+		s.w.Error(bad)
+		return
+	}
+	answer := func(w *resp.Writer, synced bool, n int) {
+		w.Array(2)
+		w.Int(int64(bit(synced)))
+		w.Int(int64(n))
+	}
+	to, logs := src.Tails(), s.srv.behind()
+	n := src.Reached(to, true)
+	if s.multi.running || (len(logs) == 0 || local == 0) && int64(n) >= replicas {
+		answer(s.w, len(logs) == 0, n)
+		return
+	}
+	s.parkWait(func(ctx context.Context, w *resp.Writer) {
+		ctx, cancel := withTimeout(ctx, timeout)
+		defer cancel()
+		synced := waitDurable(ctx, logs)
+		answer(w, synced, src.Await(ctx, int(replicas), to, true))
 	})
 }
 

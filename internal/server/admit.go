@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
 )
 
 // Reasons of the whole server to send commands through the slow path.
@@ -16,6 +17,8 @@ const (
 	gateSnapshot                     // snapshots fail and stop-writes-on-bgsave-error says that writes are refused
 	gateClients                      // maxmemory-clients is set
 	gateReplicas                     // min-replicas-to-write asks for more replicas than there are
+	gateFollower                     // the server follows another one
+	gateStale                        // and has no link to it, and replica-serve-stale-data says that nothing is served then
 )
 
 const (
@@ -84,6 +87,8 @@ func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
 	case gate&gateMemory != 0 && gate&gateScript == 0 && !s.makeRoom() && s.needsMemory(cmd, args):
 		s.refuse(cmd, msgOOM)
 	case gate&gateNoWrites != 0 && s.writeRefused(cmd, args, gate):
+	case gate&gateStale != 0 && cmd.Flags&command.Stale == 0:
+		s.refuse(cmd, msgStale)
 	case s.gate&gateSubscriber != 0 && !s.w.RESP3() && !subscriberMay(cmd):
 		s.refuse(cmd, msgSubscriber(cmd))
 	case gate&(gatePauseAll|gatePauseWrite) != 0 && s.paused(cmd, args, gate) && s.srv.pause.postpone(s, cmd, args):
@@ -133,7 +138,7 @@ func (s *session) writes(cmd *command.Command, args [][]byte) bool {
 }
 
 // gateNoWrites are the reasons to refuse writes.
-const gateNoWrites = gateSnapshot | gateReplicas
+const gateNoWrites = gateSnapshot | gateReplicas | gateFollower
 
 const (
 	// msgSnapshots refuses writes while snapshots fail (stop-writes-on-bgsave-error).
@@ -142,11 +147,14 @@ const (
 		"during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for " +
 		"details about the RDB error."
 	msgNoReplicas = "NOREPLICAS Not enough good replicas to write."
+	msgStale      = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 )
 
 // noWrites is the error with which writes are refused, empty if they are not.
 func noWrites(gate uint32) string {
 	switch {
+	case gate&gateFollower != 0:
+		return engine.ReadOnly
 	case gate&gateSnapshot != 0:
 		return msgSnapshots
 	case gate&gateReplicas != 0:

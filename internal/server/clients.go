@@ -82,6 +82,7 @@ type clientInfo struct {
 	subs            [3]int // channels, patterns, shard channels
 	track           tracked
 	monitor         bool
+	replica         bool
 	noTouch         bool
 	watchDirty      bool
 	blocked         bool
@@ -175,6 +176,9 @@ func (i *clientInfo) subscriber() bool { return i.subs != [3]int{} }
 
 // kind is the class of the client, as in CLIENT LIST TYPE.
 func (i *clientInfo) kind() int {
+	if i.replica {
+		return typeReplica
+	}
 	if i.subscriber() {
 		return typePubSub
 	}
@@ -187,6 +191,7 @@ func (i *clientInfo) flags() string {
 		on   bool
 		name byte
 	}{
+		{i.replica, 'S'},
 		{i.monitor, 'O'},
 		{i.subscriber(), 'P'},
 		{i.multi >= 0, 'x'},

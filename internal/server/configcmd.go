@@ -95,7 +95,13 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 		case "maxmemory-clients", "maxmemory":
 			srv.evictor.setLimit(srv, clientLimit(cfg))
 		case "min-replicas-to-write", "min-replicas-max-lag":
-			srv.setGate(gateReplicas, wantsReplicas(cfg))
+			setNumber(cfg, "min-replicas-to-write", &srv.repl.least)
+			setNumber(cfg, "min-replicas-max-lag", &srv.repl.maxLag)
+			srv.checkReplicas()
+		case "replica-serve-stale-data":
+			on, _ := cfg.Get(k.Name)
+			srv.repl.serveStale.Store(on == "yes")
+			srv.checkStale()
 		case "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols":
 			if err := srv.applyTLS(cfg, k.Name); err != nil {
 				return err
@@ -126,14 +132,6 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 		}
 	}
 	return nil
-}
-
-// wantsReplicas reports whether writes need more replicas than there are: any, as there are none.
-func wantsReplicas(cfg *config.Config) bool {
-	var least, lag atomic.Int64
-	setNumber(cfg, "min-replicas-to-write", &least)
-	setNumber(cfg, "min-replicas-max-lag", &lag)
-	return least.Load() > 0 && lag.Load() > 0
 }
 
 // applyToShards puts into force what takes the shards' locks. REQUIRES: the caller holds none of them.

@@ -10,7 +10,7 @@ import (
 // newFeed returns the change feed of the server's engine. A flush that fails is no reader's
 // business: what it could not write stays invisible.
 func (srv *Server) newFeed(enabled bool) *feed.Feed {
-	return feed.New(srv.eng.Dir(), enabled, func(shard int) { _ = srv.eng.Flush(shard) })
+	return feed.New(srv.eng.DirAfter, enabled, func(shard int) { _ = srv.eng.Flush(shard) })
 }
 
 func registerFeed(r registry) {

@@ -121,16 +121,6 @@ func (r *report) memory() {
 	r.fields("lazyfree_pending_objects", r.stats.LazyPending, "lazyfreed_objects", r.stats.LazyFreed)
 }
 
-func (r *report) replication() {
-	r.fields(
-		"role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
-		"master_replid", r.srv.ids.replID(), "master_replid2", "0000000000000000000000000000000000000000",
-		"master_repl_offset", r.srv.replOffset(), "second_repl_offset", -1,
-		"repl_backlog_active", 0, "repl_backlog_size", r.text("repl-backlog-size"),
-		"repl_backlog_first_byte_offset", 0, "repl_backlog_histlen", 0,
-	)
-}
-
 func (r *report) text(key string) string {
 	t, _ := r.cfg.Get(key)
 	return t

@@ -94,7 +94,7 @@ func (m *memory) hasRoom() bool {
 // room makes room before a command, evicting keys for as long as one command may take for it; what is
 // left is done in the background. It reports false if there is none and nothing may go. REQUIRES: no shard's lock is held.
 func (m *memory) room(t *engine.Ticket) bool {
-	if m.hasRoom() {
+	if m.hasRoom() || m.srv.eng.Following() {
 		m.settled(engine.EvictDone)
 		return true
 	}

@@ -26,6 +26,7 @@ func handlers() []handlerFunc {
 	registerCluster(r)
 	registerModule(r)
 	registerACL(r)
+	registerReplication(r)
 	r["monitor"] = monitorCommand
 	r["migrate"] = migrateCommand
 	out := make([]handlerFunc, len(command.All()))

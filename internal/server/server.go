@@ -73,6 +73,7 @@ type Server struct {
 	secure   atomic.Pointer[tls.Config] // what the TLS port speaks, nil if there is none
 	evictor  evictor
 	access   access
+	repl     replication
 	ids      identity
 
 	ctx     context.Context // ends when the server stops
@@ -106,6 +107,7 @@ func New(o Options) (*Server, error) {
 	srv.scripts.init(srv)
 	srv.netBase.Store(&resp.Stats{})
 	srv.ids.init()
+	srv.initReplication()
 	srv.handlers = handlers()
 	srv.access.init(srv)
 	srv.ctx, srv.cancel = context.WithCancelCause(context.Background())
@@ -232,6 +234,7 @@ func (srv *Server) listenOn(network, addr string, opt resp.ListenOptions) (net.A
 
 // Serve runs the server until Shutdown.
 func (srv *Server) Serve() error {
+	srv.startReplication()
 	go srv.cron()
 	go srv.memory.background()
 	err := srv.rs.Serve()
@@ -246,6 +249,7 @@ func (srv *Server) Serve() error {
 func (srv *Server) Shutdown(ctx context.Context) error {
 	srv.stopping.Store(true)
 	srv.pause.end()
+	srv.stopReplication()
 	srv.scripts.rt.Stop()
 	srv.cancel(errStopping)
 	err := srv.rs.Shutdown(ctx)
@@ -288,6 +292,7 @@ func (srv *Server) cron() {
 			srv.sampleRates(now)
 			srv.memory.check()
 			srv.checkSnapshots()
+			srv.checkReplicas()
 		case <-srv.ctx.Done():
 			return
 		}

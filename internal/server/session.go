@@ -8,6 +8,7 @@ import (
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/pubsub"
+	"github.com/kevydb/kevy/internal/replica"
 	"github.com/kevydb/kevy/internal/script"
 	"github.com/kevydb/kevy/resp"
 )
@@ -45,6 +46,8 @@ type session struct {
 	reply   uint8
 	noTouch bool
 	noEvict bool
+
+	link *replica.Link // a replica's, nil for others
 
 	multi multi
 	spans []span         // replies of this turn that acknowledge something logged
@@ -149,6 +152,10 @@ func (s *session) release() {
 		s.multi.watch.Clear()
 	}
 	s.multi = multi{}
+	if s.link != nil {
+		s.link.Close()
+		s.link = nil
+	}
 	s.subs.Clear()
 	s.srv.monitors.set(s, false)
 	if s.srv.tracking.state(s).on {

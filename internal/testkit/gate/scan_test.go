@@ -40,7 +40,7 @@ type scanned struct {
 
 func newScanner(t *testing.T, s *Store) *scanner {
 	sc := &scanner{t: t, s: s, shards: make([]shardScan, s.E.Shards())}
-	sc.feed = feed.New(s.E.Dir(), true, func(shard int) { _ = s.E.Flush(shard) })
+	sc.feed = feed.New(s.E.DirAfter, true, func(shard int) { _ = s.E.Flush(shard) })
 	for i := range sc.shards {
 		sc.begin(i)
 	}

@@ -1,0 +1,322 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+)
+
+// Foreign is a run of frames of one shard, as the store that is followed has them.
+type Foreign struct {
+	Shard      int
+	Generation log.Lineage // of the frames
+	Offset     uint64      // of the first one
+	Raw        []byte      // may begin and end amid a group, but not amid a frame; may be empty. The Applier's from then on.
+}
+
+// applyHold is how many bytes of frames at most are applied under one hold of a shard's lock.
+const applyHold = 64 << 10
+
+// Applier appends the frames of the store that is followed to the logs and folds them: in the order of each shard, a group over several shards
+// when it is there as a whole, under the locks of all of them. It belongs to one goroutine. After an error it is of no use: another one goes
+// on from where the logs end.
+type Applier struct {
+	e      *Engine
+	shards []inbound
+	frames uint64
+}
+
+// inbound is what has come for a shard and is not applied yet.
+type inbound struct {
+	queue []Foreign    // contiguous runs: neighbours are of different generations
+	st    *log.Stream  // over what is left of the first one; nil: to be made
+	read  int64        // bytes of that which are decoded
+	head  foreignGroup // the first group of queue, if it is there as a whole
+	ready bool         // head is
+}
+
+// foreignGroup is a group that has been decoded and checked.
+type foreignGroup struct {
+	start   log.Cursor
+	raw     []byte
+	txn     uint64
+	mask    uint64
+	effects []effect.Effect // the first n are the group's; they point into raw
+	causes  []log.FrameCause
+	n       int
+}
+
+// NewApplier returns an Applier that begins where the logs end. REQUIRES: the store follows; no other Applier is in use.
+func (e *Engine) NewApplier() *Applier {
+	return &Applier{e: e, shards: make([]inbound, len(e.shards))}
+}
+
+// Frames returns how many frames have been applied.
+func (a *Applier) Frames() uint64 { return a.frames }
+
+// Apply takes parts and applies all whole groups that can be applied; the rest waits for more parts. What is applied has reached the files
+// when it returns. An error is that of a part that does not belong here, or of the log.
+func (a *Applier) Apply(parts []Foreign) error {
+	for i := range parts {
+		if err := a.take(&parts[i]); err != nil {
+			return err
+		}
+	}
+	for more := true; more; {
+		var err error
+		if more, err = a.step(); err != nil {
+			return err
+		}
+	}
+	e := a.e
+	if err := e.flush(e.all()); err != nil {
+		return err
+	}
+	e.txns.settle()
+	if e.Policy() == log.Always {
+		for _, sh := range e.shards {
+			sh.log().SyncThrough(sh.log().Appended())
+		}
+	}
+	return nil
+}
+
+// take puts a part behind those that its shard has.
+func (a *Applier) take(p *Foreign) error {
+	if p.Shard < 0 || p.Shard >= len(a.shards) {
+		return fmt.Errorf("engine: frames of shard %d of %d", p.Shard, len(a.shards))
+	}
+	in := &a.shards[p.Shard]
+	n := len(in.queue)
+	if n == 0 || in.queue[n-1].Generation.Generation != p.Generation.Generation {
+		in.queue = append(in.queue, *p)
+		return nil
+	}
+	last := &in.queue[n-1]
+	if n == 1 {
+		in.rest()
+	}
+	if len(last.Raw) == 0 {
+		last.Offset, last.Raw = p.Offset, p.Raw
+	} else {
+		last.Raw = append(last.Raw, p.Raw...)
+	}
+	return nil
+}
+
+// step applies what can be applied of the groups that lie on one shard, then one group over several shards, or a new generation. It
+// reports whether there may be more.
+func (a *Applier) step() (more bool, err error) {
+	forks := 0
+	txn := uint64(0)
+	for i := range a.shards {
+		if err := a.plain(i); err != nil {
+			return false, err
+		}
+		in := &a.shards[i]
+		switch {
+		case in.ready && (txn == 0 || in.head.txn < txn):
+			txn = in.head.txn
+		case !in.ready && a.atFork(i):
+			forks++
+		}
+	}
+	if forks == len(a.shards) {
+		return true, a.generations()
+	}
+	if txn == 0 {
+		return false, nil
+	}
+	return a.together(txn)
+}
+
+// atFork reports whether the next thing that a shard has is a generation that the log does not have.
+func (a *Applier) atFork(i int) bool {
+	in := &a.shards[i]
+	gen := a.e.shards[i].log().Generation()
+	for len(in.queue) > 1 && in.queue[0].Generation.Generation == gen && in.read == int64(len(in.queue[0].Raw)) {
+		in.queue, in.st, in.read = in.queue[1:], nil, 0
+	}
+	return len(in.queue) > 0 && in.queue[0].Generation.Generation != gen
+}
+
+// plain applies the groups at the head of a shard's queue that lie on that shard alone.
+func (a *Applier) plain(i int) error {
+	for {
+		more, err := a.batch(i)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// batch is plain for as many groups as one hold of the lock may take.
+func (a *Applier) batch(i int) (more bool, err error) {
+	e, sh, in := a.e, a.e.shards[i], &a.shards[i]
+	if err := a.decode(i); err != nil || !in.ready || in.head.txn != 0 {
+		return false, err
+	}
+	locked := e.lockWide(1 << i)
+	now := e.now()
+	defer func() { e.finish(locked, now) }()
+	for size := 0; size < applyHold; {
+		g := &in.head
+		if err := e.room(1<<i, len(g.raw)+log.Overhead); err != nil {
+			return false, err
+		}
+		if err := a.append(sh, g, now); err != nil {
+			return false, err
+		}
+		size += len(g.raw)
+		in.ready = false
+		if err := a.decode(i); err != nil || !in.ready || in.head.txn != 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// together applies the group over several shards with the given id, if all its parts are there.
+func (a *Applier) together(txn uint64) (done bool, err error) {
+	e := a.e
+	mask := uint64(0)
+	for i := range a.shards {
+		if in := &a.shards[i]; in.ready && in.head.txn == txn {
+			mask |= in.head.mask
+		}
+	}
+	if mask&^e.all() != 0 {
+		return false, fmt.Errorf("engine: group %d is on shards %b, there are %d", txn, mask, len(e.shards))
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		if in := &a.shards[lowest(m)]; !in.ready || in.head.txn != txn {
+			if in.ready || a.atFork(lowest(m)) {
+				return false, fmt.Errorf("engine: group %d has no part on shard %d", txn, lowest(m))
+			}
+			return false, nil
+		}
+	}
+	locked := e.lockWide(mask)
+	now := e.now()
+	defer func() { e.finish(locked, now) }()
+	for m := mask; m != 0; m &= m - 1 {
+		if err := e.room(1<<lowest(m), len(a.shards[lowest(m)].head.raw)+log.Overhead); err != nil {
+			return false, err
+		}
+	}
+	e.txns.begin(txn, mask)
+	defer e.txns.finish(txn)
+	for m := mask; m != 0; m &= m - 1 {
+		in := &a.shards[lowest(m)]
+		if err := a.append(e.shards[lowest(m)], &in.head, now); err != nil {
+			return false, err
+		}
+		in.ready = false
+	}
+	return true, nil
+}
+
+// append appends a group's part to the log of its shard, as it is, and folds it. REQUIRES: the lock of sh is held.
+func (a *Applier) append(sh *shard, g *foreignGroup, now int64) error {
+	if _, err := sh.log().AppendRaw(g.start, g.raw); err != nil {
+		return err
+	}
+	sh.ks.SetAccessClock(uint32(now / 1000)) //nolint:gosec // a clock of 32 bits
+	n := a.e.newNotes(&Ticket{})
+	if n != nil {
+		n.want &= WantKeys // which command it was is not known
+	}
+	for i := range g.n {
+		ef := &g.effects[i]
+		fold := func() {
+			if err := sh.fold(ef); err != nil {
+				crash(fmt.Errorf("engine: frame %d of the group at %s, from the store that is followed, does not fold: %s: %w", i, g.start, ef.Op, err))
+			}
+		}
+		if n == nil {
+			fold()
+			continue
+		}
+		n.around(sh, &command.Planned{Shard: sh.id, Effect: *ef}, g.causes[i], fold)
+	}
+	n.deliver(1 << sh.id)
+	a.frames += uint64(g.n) //nolint:gosec // a count
+	a.e.measure(1 << sh.id)
+	return nil
+}
+
+// generations begins the generations that all shards have come to.
+func (a *Applier) generations() error {
+	e := a.e
+	lineage := make([]log.Lineage, len(a.shards))
+	for i := range a.shards {
+		g, tail := a.shards[i].queue[0].Generation, e.shards[i].log().Tail()
+		if at := (log.Cursor{Generation: g.Parent, Offset: g.ParentOffset}); at != tail {
+			return fmt.Errorf("engine: shard %d: generation %d forks off at %s, the log ends at %s", i, g.Generation, at, tail)
+		}
+		lineage[i] = g
+	}
+	e.lock(e.all())
+	defer e.unlock(e.all())
+	if err := e.flush(e.all()); err != nil {
+		return err
+	}
+	e.txns.settle()
+	return e.beginGeneration(func(d *log.Dir) error { return d.FollowGenerations(lineage) })
+}
+
+// decode makes the first group of a shard's queue its head, if it is there as a whole and of the log's generation.
+func (a *Applier) decode(i int) error {
+	in := &a.shards[i]
+	if in.ready || a.atFork(i) || len(in.queue) == 0 || in.read == int64(len(in.queue[0].Raw)) {
+		return nil
+	}
+	p, g := &in.queue[0], &in.head
+	if in.st == nil {
+		at := log.Cursor{Generation: p.Generation.Generation, Offset: p.Offset}
+		in.st, in.read = log.NewRawStream(p.Raw, "frames of the store that is followed", i, at), 0
+	}
+	g.start, g.n, g.txn, g.mask = in.st.Cursor(), 0, 0, 0
+	for {
+		f, err := in.st.Next()
+		if errors.Is(err, io.EOF) {
+			p.Offset = g.start.Offset
+			p.Raw = p.Raw[in.read:]
+			in.st, in.read = nil, 0
+			return nil // there is more to come
+		}
+		if err != nil {
+			return err
+		}
+		if f.GroupFirst {
+			g.txn, g.mask = f.Txn, f.Mask
+		}
+		if g.n == len(g.effects) {
+			g.effects, g.causes = append(g.effects, effect.Effect{}), append(g.causes, 0)
+		}
+		if err := effect.Decode(f.Payload, &g.effects[g.n]); err != nil {
+			return fmt.Errorf("engine: frame %s, from the store that is followed: %w", f.Cursor, err)
+		}
+		g.causes[g.n] = f.Cause
+		g.n++
+		if !f.GroupLast {
+			continue
+		}
+		g.raw, in.read, in.ready = p.Raw[in.read:in.st.Position()], in.st.Position(), true
+		return nil
+	}
+}
+
+// rest leaves of the first run what is not decoded.
+func (in *inbound) rest() {
+	if in.st == nil {
+		return
+	}
+	p := &in.queue[0]
+	p.Offset, p.Raw = in.st.Cursor().Offset, p.Raw[in.read:]
+	in.st, in.read = nil, 0
+}

@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/snapshot"
+	"github.com/kevydb/kevy/state"
+)
+
+// Bootstrap is a snapshot set of another store on its way into this one. While there is one, no snapshots are written
+// here. It belongs to one goroutine.
+type Bootstrap struct {
+	e   *Engine
+	set snapshot.Set
+	tmp string
+}
+
+// BeginBootstrap prepares for the files of a set. ErrSaving or ErrRewriting: a snapshot is being written.
+func (e *Engine) BeginBootstrap(set snapshot.Set) (*Bootstrap, error) {
+	if len(set.Shards) != len(e.shards) {
+		return nil, fmt.Errorf("engine: a set of %d shards for %d", len(set.Shards), len(e.shards))
+	}
+	if err := e.checkpoint.beginPrune(); err != nil {
+		return nil, err
+	}
+	tmp, err := snapshot.Begin(e.fs, e.Dir().Path(), set.ID)
+	if err != nil {
+		e.checkpoint.endPrune()
+		return nil, err
+	}
+	return &Bootstrap{e: e, set: set, tmp: tmp}, nil
+}
+
+// Set returns the set.
+func (b *Bootstrap) Set() *snapshot.Set { return &b.set }
+
+// Create makes the file of a shard, open for writing. Its bytes are to be those of the other store, synced.
+func (b *Bootstrap) Create(shard int) (vfs.File, error) {
+	return b.e.fs.Create(snapshot.ShardPath(b.tmp, shard))
+}
+
+// Abandon ends the bootstrap, and removes what has come, unless it has been finished.
+func (b *Bootstrap) Abandon() error {
+	if b.e == nil {
+		return nil
+	}
+	e := b.e
+	b.e = nil
+	defer e.checkpoint.endPrune()
+	return e.fs.RemoveAll(b.tmp)
+}
+
+// Origin is what a store must know of another one to go on with its log.
+type Origin struct {
+	HashSeed uint64
+	LastTxn  uint64
+	Lineage  [][]log.Lineage // of each shard
+}
+
+// Finish folds the set, checking all of it, and makes it the state of the store, from which the frames of the other one go on. The frames
+// from the cursors aside on, if there are any, are kept; it returns the names of these files.
+// REQUIRES: all files are there, synced; the store follows.
+func (b *Bootstrap) Finish(o Origin, aside []log.Cursor) (kept []string, err error) {
+	e := b.e
+	fresh := make([]*state.Keyspace, len(e.shards))
+	for i := range fresh {
+		if fresh[i], err = b.load(i, o.HashSeed); err != nil {
+			releaseAll(fresh[:i])
+			return nil, err
+		}
+	}
+	if err := snapshot.Publish(e.fs, e.Dir().Path(), b.tmp, b.set); err != nil {
+		releaseAll(fresh)
+		return nil, err
+	}
+	kept, err = e.replaceBase(baseOf(&b.set, o, aside), fresh)
+	b.e = nil
+	e.checkpoint.endPrune()
+	return kept, err
+}
+
+func (b *Bootstrap) load(shard int, seed uint64) (*state.Keyspace, error) {
+	ks := state.New(seed)
+	b.e.settings().give(ks)
+	ks.BeginBulk()
+	h, err := loadSnapshot(b.e.fs, snapshot.ShardPath(b.tmp, shard), ks)
+	if err == nil {
+		err = b.set.Check(&h, shard, seed)
+	}
+	if err != nil {
+		ks.Release()
+		return nil, err
+	}
+	ks.EndBulk()
+	return ks, nil
+}
+
+// baseOf makes the base that a set is for those who know where it comes from.
+func baseOf(set *snapshot.Set, o Origin, aside []log.Cursor) *log.Base {
+	base := &log.Base{HashSeed: o.HashSeed, LastTxn: o.LastTxn, Set: set.ID, Cursors: set.Cursors(), Aside: aside}
+	for i, c := range base.Cursors {
+		base.Lineage = append(base.Lineage, upTo(o.Lineage[i], c.Generation))
+	}
+	return base
+}
+
+// upTo returns the generations up to one, nil if that is not among them.
+func upTo(lineage []log.Lineage, generation uint64) []log.Lineage {
+	for i := range lineage {
+		if lineage[i].Generation == generation {
+			return lineage[:i+1]
+		}
+	}
+	return nil
+}
+
+// ErrNoWayBack is Rewind's error when the state at the cursors cannot be had from what is on disk.
+var ErrNoWayBack = errors.New("engine: no snapshot and log on disk lead there")
+
+// Rewind makes the store as it was at the cursors, which lie behind on the lineage: what has happened since is no part of its history any
+// more. The frames are kept aside, in the files whose names it returns. REQUIRES: the store follows; no Applier is in use.
+func (e *Engine) Rewind(to []log.Cursor) (kept []string, err error) {
+	if err := e.checkpoint.beginPrune(); err != nil {
+		return nil, err
+	}
+	defer e.checkpoint.endPrune()
+	if err := e.flush(e.all()); err != nil {
+		return nil, err
+	}
+	fresh, err := e.stateAt(to)
+	if err != nil {
+		return nil, err
+	}
+	set, err := e.writeStates(fresh, to)
+	if err != nil {
+		releaseAll(fresh)
+		return nil, err
+	}
+	o := Origin{HashSeed: e.Seed(), LastTxn: e.Dir().LastTxn()}
+	for i := range e.shards {
+		o.Lineage = append(o.Lineage, e.Dir().Lineage(i))
+	}
+	return e.replaceBase(baseOf(&set, o, to), fresh)
+}
+
+// stateAt folds the state at the cursors.
+func (e *Engine) stateAt(to []log.Cursor) ([]*state.Keyspace, error) {
+	sets, unreadable, err := candidates(e.fs, e.Dir())
+	if err != nil {
+		return nil, err
+	}
+	if unreadable != nil {
+		e.logger.Warn("snapshot sets that can't be read", "error", unreadable)
+	}
+	set, from := "", []log.Cursor(nil)
+	for i := len(sets) - 1; i >= 0 && set == ""; i-- {
+		if s := &sets[i]; s.Reachable && e.allBefore(s.Set.Cursors(), to) {
+			set, from = s.Set.ID, s.Set.Cursors()
+		}
+	}
+	if set == "" && beginning(e.Dir()) == nil {
+		return nil, ErrNoWayBack
+	}
+	fresh := make([]*state.Keyspace, len(e.shards))
+	for i := range fresh {
+		var c *log.Cursor
+		if set != "" {
+			c = &from[i]
+		}
+		o := log.ReaderOptions{Limit: log.LimitEnd, End: to[i], Follow: true}
+		if fresh[i], _, err = loadShard(e.fs, e.Dir(), i, set, c, o, e.settings()); err != nil {
+			fresh[i].Release()
+			releaseAll(fresh[:i])
+			return nil, err
+		}
+	}
+	return fresh, nil
+}
+
+// allBefore reports whether the histories of to go through from.
+func (e *Engine) allBefore(from, to []log.Cursor) bool {
+	for i := range from {
+		if !log.Before(e.Dir().Lineage(i), from[i], to[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// writeStates publishes a snapshot set of keyspaces that stand at the cursors.
+func (e *Engine) writeStates(fresh []*state.Keyspace, at []log.Cursor) (set snapshot.Set, err error) {
+	fs := make([]frozen, len(fresh))
+	for i, ks := range fresh {
+		fs[i] = frozen{cursor: at[i], view: ks.View()}
+	}
+	set, id, err := e.nextSet()
+	if err == nil {
+		err = e.writeShards(&set, id, fs)
+	}
+	for i := range fs {
+		fs[i].view.Close()
+	}
+	return set, err
+}

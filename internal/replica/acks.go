@@ -1,0 +1,141 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kevydb/kevy/log"
+)
+
+// Ack takes an acknowledgement: args are those of REPL.ACK. One that is no part of this store's history counts for nothing.
+func (s *Source) Ack(args [][]byte) error {
+	id := string(args[1])
+	n, err := uints(args[2:])
+	if err != nil {
+		return err
+	}
+	if len(n) != 3*s.eng.Shards() {
+		return fmt.Errorf("ERR REPL.ACK with %d numbers for %d shards", len(n), s.eng.Shards())
+	}
+	acks := make([]Ack, s.eng.Shards())
+	dir := s.eng.Dir()
+	for i := range acks {
+		a := Ack{n[3*i], n[3*i+1], n[3*i+2]}
+		l := dir.Log(i)
+		if end, ok := endOf(l.Lineage(), a.Generation, l.Tail()); !ok || a.Applied > end || a.Durable > a.Applied {
+			return fmt.Errorf("ERR acknowledged %d:%d (durable %d) of shard %d, which is no part of its history", a.Generation, a.Applied, a.Durable, i)
+		}
+		acks[i] = a
+	}
+	s.mu.Lock()
+	k := s.links[id]
+	if k != nil {
+		k.acks, k.acked = acks, time.Now()
+		s.wakeLocked()
+	}
+	s.mu.Unlock()
+	if k == nil {
+		return fmt.Errorf("ERR no replica %.50q is connected", id)
+	}
+	if s.onAck != nil {
+		s.onAck()
+	}
+	return nil
+}
+
+func (s *Source) wakeLocked() {
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// Follower is what a source knows of a follower.
+type FollowerInfo struct {
+	ID    string
+	Host  string
+	Port  string
+	Acks  []Ack         // nil: none has come
+	Since time.Duration // since the last one
+}
+
+// Followers returns the followers that are connected, in the order of their ids.
+func (s *Source) Followers() []FollowerInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []FollowerInfo
+	for _, k := range s.links {
+		at := strings.LastIndexByte(k.addr, ':')
+		out = append(out, FollowerInfo{
+			ID: k.id, Host: strings.Trim(k.addr[:at], "[]"), Port: k.addr[at+1:], Acks: k.acks, Since: time.Since(k.acked),
+		})
+	}
+	slices.SortFunc(out, func(a, b FollowerInfo) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Good returns how many followers have acknowledged something within the last while.
+func (s *Source) Good(within time.Duration) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.links {
+		if k.acks != nil && time.Since(k.acked) <= within {
+			n++
+		}
+	}
+	return n
+}
+
+// Tails returns the cursors behind everything that is appended now.
+func (s *Source) Tails() (out []log.Cursor) {
+	dir := s.eng.Dir()
+	for i := range dir.Shards() {
+		out = append(out, dir.Log(i).Tail())
+	}
+	return out
+}
+
+// Reached returns how many followers have applied, or with durable synced, everything before the cursors.
+func (s *Source) Reached(to []log.Cursor, durable bool) int {
+	n, _ := s.reached(to, durable)
+	return n
+}
+
+func (s *Source) reached(to []log.Cursor, durable bool) (n int, moved <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir := s.eng.Dir()
+	for _, k := range s.links {
+		if k.acks == nil {
+			continue
+		}
+		all := true
+		for i, c := range to {
+			at := log.Cursor{Generation: k.acks[i].Generation, Offset: k.acks[i].Applied}
+			if durable {
+				at.Offset = k.acks[i].Durable
+			}
+			all = all && log.Before(dir.Log(i).Lineage(), c, at)
+		}
+		if all {
+			n++
+		}
+	}
+	return n, s.moved
+}
+
+// Await waits until so many followers have reached the cursors, or ctx ends. It returns how many have.
+func (s *Source) Await(ctx context.Context, followers int, to []log.Cursor, durable bool) int {
+	for {
+		n, moved := s.reached(to, durable)
+		if n >= followers {
+			return n
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return s.Reached(to, durable)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+// Package replica lets a store follow another one: a Source serves the log of a store to others, a Follower makes a store's log that of another.
+//
+// # Protocol
+//
+// The follower asks, over ordinary connections, authenticated as any client; the source answers. So a slow follower holds up nobody, and
+// neither side holds more than one reply's frames. Two connections: one for the frames, one for the acknowledgements.
+//
+//	REPL.HELLO format shards id port ip    -> bulk: JSON of Hello
+//	REPL.SNAPSHOT [set ...]                -> bulk: JSON of Offer, of a set that is none of those named
+//	REPL.FETCH shard position bytes        -> bulk: a piece of the offered set's file; empty at its end
+//	REPL.PULL bytes milliseconds (generation offset)...
+//	  -> *2
+//	     *1+2n  the source's clock (unix ms), and for each shard its generation and visible tail
+//	     *k     parts: *9 shard, generation, cause, parent, parent offset, time (of the generation), offset of the first frame,
+//	            offset behind the last, bulk: raw frames
+//	  waits, at most so long, while there is nothing; -NOFRAMES when the frames at a cursor are not there (any more)
+//	REPL.ACK id (generation applied durable)...  -> +OK; on the second connection
+//
+// A part is of one generation. The first part of a generation may be empty: it says that the generation has begun. Parts end behind
+// whole groups, unless a group is larger than maxReply.
+//
+// # Where a follower goes on
+//
+// It compares the lineages of both sides, shard by shard (compare). When its tail is part of the source's history, it asks for the frames from there. When it
+// is not, its log is taken back to where the histories part, and what is behind that is kept aside (Engine.Rewind); or, when there is no common
+// generation or that state cannot be had, a snapshot set is fetched and takes the place of everything (Engine.Bootstrap). Frames are never merged.
+package replica

@@ -1,0 +1,235 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/kevydb/kevy/internal/client"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/log"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 5 * time.Second
+	// pullWait is how long the source may wait with an answer: so often there is a sign of life at least, each way.
+	pullWait = time.Second
+	// pullBytes is how many bytes of frames are asked for at a time.
+	pullBytes = 4 << 20
+	// pieceBytes is how many bytes of a snapshot are asked for at a time.
+	pieceBytes = 2 << 20
+)
+
+// Options configure a Follower.
+type Options struct {
+	Engine *engine.Engine
+	Host   string
+	Port   string
+	ID     string // of this store, 40 hex digits
+	// Login tells how to log in at the source, Announce the address at which others reach this store (host empty: the one it
+	// comes from), Timeout after what silence a connection counts as dead. They are asked at each connection.
+	Login    func() (user, password string)
+	Announce func() (host, port string)
+	Timeout  func() time.Duration
+	Logger   *slog.Logger
+	// OnChange, if set, is called when the link has come up or gone. It must not block.
+	OnChange func()
+}
+
+// Status is what a Follower is doing.
+type Status struct {
+	Host, Port  string
+	Up          bool      // frames come in, or nothing is to come
+	Syncing     bool      // a full copy is on its way
+	SyncBytes   int64     // of it that have come
+	SyncTotal   int64     // of it
+	LastIO      time.Time // zero: never
+	DownSince   time.Time // when the link went, zero: it has never been up
+	SourceID    string    // replication id of the source; empty: not known yet
+	Behind      uint64    // frames that the source had and this store did not, when it was last asked
+	BehindSince time.Time // since when that is so; zero: it is not
+	Frames      uint64    // applied
+	Err         string    // why the link is down
+	FullCopies  uint64
+	Rewinds     uint64
+	Connects    uint64 // connections that came as far as frames
+	Aside       []string
+}
+
+// Follower makes an engine's log that of another store, until Stop.
+type Follower struct {
+	o      Options
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	boot *fetch // a full copy that has begun; owned by the goroutine
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Follow makes the engine follow. The engine refuses other writes when it returns; the rest happens in the background.
+func Follow(o Options) (*Follower, error) {
+	if err := o.Engine.Follow(); err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &Follower{o: o, cancel: cancel, done: make(chan struct{})}
+	f.status.Host, f.status.Port, f.status.DownSince = o.Host, o.Port, time.Now()
+	go f.run(ctx)
+	return f, nil
+}
+
+// Stop ends the following; the engine stays as it is. It returns when nothing more is applied.
+func (f *Follower) Stop() {
+	f.cancel()
+	<-f.done
+}
+
+// Status returns what the follower is doing.
+func (f *Follower) Status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status
+}
+
+func (f *Follower) note(change func(*Status)) {
+	f.mu.Lock()
+	was := f.status.Up
+	change(&f.status)
+	now := f.status.Up
+	f.mu.Unlock()
+	if was != now && f.o.OnChange != nil {
+		f.o.OnChange()
+	}
+}
+
+// run connects again and again, after pauses that become longer while it comes to nothing.
+func (f *Follower) run(ctx context.Context) {
+	defer close(f.done)
+	defer f.dropFetch()
+	pause := firstPause
+	for ctx.Err() == nil {
+		frames := f.Status().Connects
+		err := f.connect(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if f.Status().Connects != frames {
+			pause = firstPause
+		}
+		f.note(func(s *Status) {
+			if s.Up || s.DownSince.IsZero() {
+				s.DownSince = time.Now()
+			}
+			s.Up, s.Syncing, s.Err = false, false, err.Error()
+		})
+		wait := pause/2 + rand.N(pause) //nolint:gosec // so that not all followers come at once
+		f.o.Logger.Warn("replication: the link is down", "source", f.addr(), "error", err, "retry", wait.Round(time.Millisecond).String())
+		pause = min(2*pause, longPause)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (f *Follower) addr() string { return net.JoinHostPort(f.o.Host, f.o.Port) }
+
+// dial connects and logs in. The connection closes when ctx ends.
+func (f *Follower) dial(ctx context.Context) (*client.Conn, error) {
+	c, err := client.Dial(ctx, f.addr())
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, c.Close)
+	user, password := f.o.Login()
+	if err := c.Login(f.o.Timeout(), user, password); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("logging in: %w", err)
+	}
+	return c, nil
+}
+
+// connect follows over one pair of connections, until something fails.
+func (f *Follower) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, err := f.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	h, err := f.hello(c)
+	if err != nil {
+		return err
+	}
+	f.note(func(s *Status) { s.LastIO, s.SourceID = time.Now(), h.ID })
+	if err := f.agree(ctx, c, h); err != nil {
+		return err
+	}
+	acks, err := f.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer acks.Close()
+	err = f.stream(ctx, c, acks)
+	if isNoFrames(err) && ctx.Err() == nil {
+		f.o.Logger.Info("replication: frames are gone at the source", "error", err)
+		if err = f.copyAll(ctx, c, nil); err == nil {
+			err = f.stream(ctx, c, acks)
+		}
+	}
+	return err
+}
+
+// isNoFrames reports whether err is REPL.PULL's answer for frames that are not there.
+func isNoFrames(err error) bool {
+	var reply client.Error
+	return errors.As(err, &reply) && len(reply) >= 8 && reply[:8] == "NOFRAMES"
+}
+
+// agree brings the log to a point in the source's history.
+func (f *Follower) agree(ctx context.Context, c *client.Conn, h *Hello) error {
+	eng := f.o.Engine
+	dir := eng.Dir()
+	common := make([]log.Cursor, eng.Shards())
+	diverged, strange := false, eng.Seed() != h.Seed
+	for i := range common {
+		l := dir.Log(i)
+		tail := l.Tail()
+		at, ok := compare(l.Lineage(), tail, h.Lineage[i], h.Tails[i])
+		common[i] = at
+		strange = strange || !ok
+		diverged = diverged || at != tail
+	}
+	switch {
+	case strange:
+		f.o.Logger.Info("replication: no history in common with the source: taking a full copy", "source", f.addr())
+		return f.copyAll(ctx, c, nil)
+	case !diverged:
+		f.dropFetch()
+		return nil
+	}
+	kept, err := eng.Rewind(common)
+	if errors.Is(err, engine.ErrNoWayBack) {
+		f.o.Logger.Warn("replication: this log has frames that the source's does not, and no snapshot from before: taking a full copy",
+			"common", fmt.Sprint(common))
+		return f.copyAll(ctx, c, common)
+	}
+	if err != nil {
+		return err
+	}
+	f.o.Logger.Warn("replication: this log had frames that the source's does not: they are no part of it any more", "common", fmt.Sprint(common), "kept", kept)
+	f.note(func(s *Status) { s.Rewinds, s.Aside = s.Rewinds+1, append(s.Aside, kept...) })
+	return nil
+}

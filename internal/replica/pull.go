@@ -1,0 +1,206 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/resp"
+)
+
+// part is a run of raw frames of one generation.
+type part struct {
+	shard  int
+	gen    log.Lineage
+	offset uint64
+	next   uint64
+	raw    []byte
+}
+
+// Pull answers REPL.PULL: args are the most bytes, the most ms to wait, and a cursor for each shard. It waits until there is something to send, the time is
+// over or ctx ends.
+func (k *Link) Pull(ctx context.Context, args [][]byte, w *resp.Writer) {
+	if err := k.pull(ctx, args, w); err != nil {
+		k.closeReaders()
+		w.Error(err.Error())
+	}
+}
+
+func (k *Link) pull(ctx context.Context, args [][]byte, w *resp.Writer) error {
+	n, err := uints(args)
+	if err != nil {
+		return err
+	}
+	eng := k.src.eng
+	if len(n) != 2+2*eng.Shards() {
+		return fmt.Errorf("ERR REPL.PULL with %d numbers for %d shards", len(n), eng.Shards())
+	}
+	at := make([]log.Cursor, eng.Shards())
+	for i := range at {
+		at[i] = log.Cursor{Generation: n[2+2*i], Offset: n[3+2*i]}
+	}
+	dir := eng.Dir()
+	if err := k.place(dir, at); err != nil {
+		return err
+	}
+	if k.pulls++; k.pulls == 1 && !k.full {
+		k.src.resumed.Add(1)
+	}
+	limit := time.NewTimer(time.Duration(min(n[1], 60_000)) * time.Millisecond) //nolint:gosec // bounded
+	defer limit.Stop()
+	for {
+		size, err := k.collect(int(min(n[0], maxReply)))
+		if err != nil {
+			return err
+		}
+		if size > 0 || len(k.parts) > 0 || !k.wait(ctx, limit.C) {
+			break
+		}
+	}
+	k.write(w, dir)
+	return nil
+}
+
+// errReplaced is the answer to who goes on with a log in whose place there is another one.
+var errReplaced = errors.New("ERR the log of this server is another one now: connect again")
+
+// place has a reader at each cursor.
+func (k *Link) place(dir *log.Dir, at []log.Cursor) error {
+	if k.readers != nil && k.dir != dir {
+		return errReplaced
+	}
+	if k.readers == nil {
+		k.readers, k.dir = make([]*log.Reader, len(at)), dir
+	}
+	for i, c := range at {
+		r := k.readers[i]
+		if r != nil && r.Cursor() == c {
+			continue
+		}
+		if r != nil {
+			r.Close()
+			k.readers[i] = nil
+		}
+		r, err := dir.Log(i).NewReader(c, log.ReaderOptions{Follow: true})
+		if err != nil {
+			return fmt.Errorf("%w: shard %d at %s: %w", errNoFrames, i, c, err)
+		}
+		k.readers[i] = r
+	}
+	return nil
+}
+
+// collect gathers the parts of a reply and returns how many bytes of frames they have.
+func (k *Link) collect(most int) (size int, err error) {
+	k.parts = k.parts[:0]
+	each := max(most/len(k.readers), 16<<10)
+	for i := range k.readers {
+		n, err := k.gather(i, each)
+		if err != nil {
+			return 0, err
+		}
+		size += n
+	}
+	return size, nil
+}
+
+// gather takes frames of a shard, whole groups until there are about most bytes.
+func (k *Link) gather(i, most int) (size int, err error) {
+	r, first := k.readers[i], len(k.parts)
+	begun := r.Cursor().Generation
+	for {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if errors.Is(err, log.ErrClosed) {
+			return size, errReplaced
+		}
+		if err != nil {
+			return size, fmt.Errorf("%w: shard %d at %s: %w", errNoFrames, i, r.Cursor(), err)
+		}
+		n := len(k.parts)
+		if n == first || k.parts[n-1].gen.Generation != f.Cursor.Generation {
+			k.begin(i, f.Cursor)
+			n = len(k.parts)
+		}
+		p, raw := &k.parts[n-1], r.Raw()
+		p.raw = append(p.raw, raw...)
+		p.next = f.Cursor.Offset + 1
+		size += len(raw)
+		if f.GroupLast && size >= most || size >= maxReply {
+			return size, nil
+		}
+	}
+	if c := r.Cursor(); c.Generation != begun && (len(k.parts) == first || k.parts[len(k.parts)-1].gen.Generation != c.Generation) {
+		k.begin(i, c) // nothing is in it yet
+	}
+	return size, nil
+}
+
+// begin adds an empty part.
+func (k *Link) begin(shard int, c log.Cursor) {
+	p := part{shard: shard, gen: log.Lineage{Generation: c.Generation}, offset: c.Offset, next: c.Offset}
+	for _, g := range k.dir.Lineage(shard) {
+		if g.Generation == c.Generation {
+			p.gen = g
+		}
+	}
+	if n := len(k.parts); n < cap(k.parts) {
+		p.raw = k.parts[:n+1][n].raw[:0] // of an earlier reply
+	}
+	k.parts = append(k.parts, p)
+}
+
+// wait waits until there may be more, and reports whether to look.
+func (k *Link) wait(ctx context.Context, limit <-chan time.Time) bool {
+	ready := make(chan struct{}, 1)
+	for _, r := range k.readers {
+		defer r.OnAdvance(func() {
+			select {
+			case ready <- struct{}{}:
+			default:
+			}
+		})()
+	}
+	select {
+	case <-ready:
+		return k.src.eng.Err() == nil
+	case <-limit:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// write makes the reply.
+func (k *Link) write(w *resp.Writer, dir *log.Dir) {
+	w.Array(2)
+	w.Array(1 + 2*dir.Shards())
+	w.Int(k.src.eng.Now())
+	for i := range dir.Shards() {
+		l := dir.Log(i)
+		c := l.Tail()
+		w.Uint(c.Generation)
+		w.Uint(c.Offset)
+	}
+	w.Array(len(k.parts))
+	for i := range k.parts {
+		p := &k.parts[i]
+		w.Array(9)
+		w.Int(int64(p.shard))
+		w.Uint(p.gen.Generation)
+		w.Uint(uint64(p.gen.Cause))
+		w.Uint(p.gen.Parent)
+		w.Uint(p.gen.ParentOffset)
+		w.Int(p.gen.TimeMS)
+		w.Uint(p.offset)
+		w.Uint(p.next)
+		w.Bulk(p.raw)
+		if cap(p.raw) > maxPiece {
+			p.raw = nil
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package server
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kevydb/kevy/internal/config"
+	"github.com/kevydb/kevy/internal/replica"
+	"github.com/kevydb/kevy/resp"
+)
+
+// replication is what a server has to do with others of its kind.
+type replication struct {
+	source *replica.Source
+
+	least, maxLag atomic.Int64 // min-replicas-to-write and min-replicas-max-lag (s)
+	serveStale    atomic.Bool  // replica-serve-stale-data
+
+	mu       sync.Mutex // held while the role changes
+	follower atomic.Pointer[replica.Follower]
+	stopped  bool
+	former   string // replication id of the history before the last promotion
+	formerAt uint64 // and where that was
+}
+
+// initReplication prepares for followers. What the configuration names is followed from Serve on.
+func (srv *Server) initReplication() {
+	srv.repl.former = strings.Repeat("0", 40)
+	srv.repl.source = replica.NewSource(srv.eng, srv.eng.FS(), srv.replID, srv.checkReplicas)
+	if srv.eng.Following() {
+		srv.setGate(gateFollower, true)
+	}
+}
+
+// replID is the id of the history that the server has: its source's, if it follows one.
+func (srv *Server) replID() string {
+	if f := srv.repl.follower.Load(); f != nil {
+		if id := f.Status().SourceID; id != "" {
+			return id
+		}
+	}
+	return srv.ids.replID()
+}
+
+// replicate begins to follow the server at host and port. again: it did so already.
+func (srv *Server) replicate(host, port string) (again bool, err error) {
+	r := &srv.repl
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return false, errStopping
+	}
+	if f := r.follower.Load(); f != nil {
+		if st := f.Status(); st.Host == host && st.Port == port {
+			return true, nil
+		}
+		f.Stop()
+	}
+	srv.setGate(gateFollower, true)
+	f, err := replica.Follow(replica.Options{
+		Engine: srv.eng, Host: host, Port: port, ID: srv.ids.run, Logger: srv.log, OnChange: srv.checkStale,
+		Login: func() (user, password string) {
+			user, _ = srv.config().Get("masteruser")
+			password, _ = srv.config().Get("masterauth")
+			return user, password
+		},
+		Announce: srv.announced,
+		Timeout: func() time.Duration {
+			var seconds atomic.Int64
+			setNumber(srv.config(), "repl-timeout", &seconds)
+			return time.Duration(seconds.Load()) * time.Second
+		},
+	})
+	if err != nil {
+		srv.setGate(gateFollower, srv.eng.Following())
+		return false, err
+	}
+	r.follower.Store(f)
+	srv.configured(host + " " + port)
+	srv.checkStale()
+	srv.checkReplicas()
+	srv.log.Info("replication: following", "source", net.JoinHostPort(host, port))
+	return false, nil
+}
+
+// announced is the address at which others reach this server.
+func (srv *Server) announced() (host, port string) {
+	cfg := srv.config()
+	host, _ = cfg.Get("replica-announce-ip")
+	port, _ = cfg.Get("replica-announce-port")
+	if port == "0" {
+		port = strconv.FormatInt(cfg.Port, 10)
+	}
+	return host, port
+}
+
+// promote ends the following.
+func (srv *Server) promote() error {
+	r := &srv.repl
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.follower.Load()
+	if f == nil {
+		return nil
+	}
+	f.Stop()
+	former, at := srv.replID(), srv.replOffset()
+	if err := srv.eng.Promote(); err != nil {
+		return err
+	}
+	srv.ids.changeReplID()
+	r.former, r.formerAt = former, at
+	r.follower.Store(nil)
+	srv.setGate(gateFollower|gateStale, false)
+	srv.configured("")
+	srv.checkReplicas()
+	srv.log.Info("replication: this server follows no other any more: a new generation has begun")
+	return nil
+}
+
+// configured keeps what is followed in the configuration, for CONFIG GET and REWRITE.
+func (srv *Server) configured(text string) {
+	srv.cfgMu.Lock()
+	defer srv.cfgMu.Unlock()
+	k, _ := config.Lookup("replicaof")
+	next := srv.config().Clone()
+	if next.Set(k, text) == nil {
+		srv.cfg.Store(next)
+	}
+}
+
+// startReplication follows what the configuration names.
+func (srv *Server) startReplication() {
+	text, _ := srv.config().Get("replicaof")
+	if host, port, ok := config.SplitReplicaOf(text); ok {
+		if _, err := srv.replicate(host, port); err != nil {
+			srv.log.Error("replication can't begin: writes are refused all the same", "source", text, "error", err)
+			srv.setGate(gateFollower, true)
+		}
+	}
+}
+
+// stopReplication ends the following; the role stays.
+func (srv *Server) stopReplication() {
+	srv.repl.mu.Lock()
+	defer srv.repl.mu.Unlock()
+	srv.repl.stopped = true
+	if f := srv.repl.follower.Load(); f != nil {
+		f.Stop()
+	}
+}
+
+// checkReplicas refuses writes, or allows them again, for the number of replicas that are near enough.
+func (srv *Server) checkReplicas() {
+	r := &srv.repl
+	least, lag := r.least.Load(), r.maxLag.Load()
+	refuse := least > 0 && lag > 0 && r.follower.Load() == nil &&
+		int64(r.source.Good(time.Duration(lag)*time.Second)) < least
+	srv.setGate(gateReplicas, refuse)
+}
+
+// checkStale refuses reads while the link is down and stale data is not to be served.
+func (srv *Server) checkStale() {
+	f := srv.repl.follower.Load()
+	srv.setGate(gateStale, f != nil && !srv.repl.serveStale.Load() && !f.Status().Up)
+}
+
+func registerReplication(r registry) {
+	r["replicaof"] = replicaofCommand
+	r["slaveof"] = replicaofCommand
+	r["repl.hello"] = replHelloCommand
+	r["repl.snapshot"] = func(s *session, args [][]byte) {
+		s.onLink(func(w *resp.Writer, k *replica.Link) { replyDocument(w)(k.Offer(cloneArgs(args)[1:])) })
+	}
+	r["repl.fetch"] = func(s *session, args [][]byte) {
+		args = cloneArgs(args)
+		s.onLink(func(w *resp.Writer, k *replica.Link) { replyDocument(w)(k.Fetch(args[1:])) })
+	}
+	r["repl.pull"] = replPullCommand
+	r["repl.ack"] = func(s *session, args [][]byte) {
+		if err := s.srv.repl.source.Ack(args); err != nil {
+			s.w.Error(err.Error())
+			return
+		}
+		s.w.OK()
+	}
+}
+
+const msgNoLink = "ERR REPL.HELLO comes first on this connection"
+
+// onLink runs fn off the loop with the session's link.
+func (s *session) onLink(fn func(*resp.Writer, *replica.Link)) {
+	k := s.link
+	if k == nil {
+		s.w.Error(msgNoLink)
+		return
+	}
+	s.parkRun(func(w *resp.Writer) { fn(w, k) })
+}
+
+func replyDocument(w *resp.Writer) func([]byte, error) {
+	return func(b []byte, err error) {
+		if err != nil {
+			w.Error(errorReply(err))
+			return
+		}
+		w.Bulk(b)
+	}
+}
+
+// errorReply words an error as a reply, with a code in front.
+func errorReply(err error) string {
+	text := strings.Map(func(r rune) rune {
+		if r == '\r' || r == '\n' {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	if code, _, _ := strings.Cut(text, " "); code == "" || strings.ToUpper(code) != code {
+		return "ERR " + text
+	}
+	return text
+}
+
+func replHelloCommand(s *session, args [][]byte) {
+	host, _, err := net.SplitHostPort(s.conn.RemoteAddr())
+	if err != nil {
+		host = "127.0.0.1" // a unix socket
+	}
+	k, b, err := s.srv.repl.source.Hello(args, host)
+	if err != nil {
+		s.w.Error(errorReply(err))
+		return
+	}
+	if s.link != nil {
+		s.link.Close()
+	}
+	s.link = k
+	s.conn.SetIdleExempt(true)
+	s.setInfo(func(i *clientInfo) { i.replica = true })
+	s.w.Bulk(b)
+}
+
+func replPullCommand(s *session, args [][]byte) {
+	k := s.link
+	if k == nil {
+		s.w.Error(msgNoLink)
+		return
+	}
+	args = cloneArgs(args)
+	s.parkWait(func(ctx context.Context, w *resp.Writer) { k.Pull(ctx, args[1:], w) })
+}
+
+// replicaofCommand is REPLICAOF host port | NO ONE. What takes long happens behind the reply.
+func replicaofCommand(s *session, args [][]byte) {
+	srv := s.srv
+	if isName(args[1], "no") && isName(args[2], "one") {
+		s.changeRole(func() (string, error) { return "OK", srv.promote() })
+		return
+	}
+	host, port := string(args[1]), string(args[2])
+	if n, ok := parseInt(args[2]); !ok || n < 0 || n > 65535 || host == "" {
+		s.w.Error("ERR Invalid master port")
+		return
+	}
+	s.changeRole(func() (string, error) {
+		again, err := srv.replicate(host, port)
+		if again {
+			return "OK Already connected to specified master", nil
+		}
+		return "OK", err
+	})
+}
+
+// changeRole runs change, which takes the shards' locks, off the loop. In a transaction it runs when that is over, and what
+// comes of it stands in the log.
+func (s *session) changeRole(change func() (string, error)) {
+	if s.multi.running {
+		s.w.OK()
+		s.onLoop(func() {
+			if _, err := change(); err != nil {
+				s.srv.log.Error("REPLICAOF in a transaction failed", "error", err)
+			}
+		})
+		return
+	}
+	s.parkRun(func(w *resp.Writer) {
+		text, err := change()
+		if err != nil {
+			w.Error(errorReply(err))
+			return
+		}
+		w.Simple(text)
+	})
+}

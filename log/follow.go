@@ -1,0 +1,221 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"path"
+)
+
+// A directory that follows has the history of another store: its frames come by AppendRaw, its generations by
+// FollowGenerations, and it begins none itself. After a crash it goes on in its generation, from where its log ends: the store
+// that it follows has what was lost. What is cut there is cut as ever.
+
+// follows reports whether the directory goes on as a follower.
+func (d *Dir) follows() bool { return d.man.Follower && d.o.Follower }
+
+// Follower reports whether the directory is on record as one that follows.
+func (d *Dir) Follower() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.man.Follower
+}
+
+// Follow puts on record that the directory follows from now on.
+//
+// REQUIRES: nothing is appended any more but by AppendRaw.
+func (d *Dir) Follow() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.writable(); err != nil || d.man.Follower {
+		return err
+	}
+	m := d.man.clone()
+	m.Follower = true
+	_, err := d.publish(m)
+	return err
+}
+
+// Promote begins a generation of cause promotion on every shard, and ends that the directory follows. It requires and
+// fails as NewGeneration.
+func (d *Dir) Promote() error {
+	return d.begin(nil, func(_ int, l *Log, current uint64) (Lineage, error) {
+		t := l.Tail()
+		return Lineage{newGeneration(d.o.Now(), d.o.Rand(), current), CausePromotion, t.Generation, t.Offset, d.o.Now()}, nil
+	}, func(m *manifest) { m.Follower = false })
+}
+
+// FollowGenerations begins the generations that the store which is followed has begun, one a shard. Each must fork off the
+// shard's current generation at its tail; otherwise nothing has changed. Else it requires and fails as NewGeneration.
+func (d *Dir) FollowGenerations(lineage []Lineage) error {
+	if len(lineage) != len(d.logs) {
+		return fmt.Errorf("log: %d generations for %d shards", len(lineage), len(d.logs))
+	}
+	return d.begin(nil, func(i int, l *Log, _ uint64) (Lineage, error) {
+		g, t := lineage[i], l.Tail()
+		if g.Parent != t.Generation || g.ParentOffset != t.Offset || g.Generation <= t.Generation || g.Generation > maxGeneration {
+			return g, fmt.Errorf("log: shard %d: generation %d forks off at %d:%d, the log ends at %v", i, g.Generation, g.Parent, g.ParentOffset, t)
+		}
+		return g, nil
+	}, nil)
+}
+
+// Base is a state from which a log goes on, instead of from its own: a snapshot set and where it stands.
+type Base struct {
+	HashSeed uint64
+	LastTxn  uint64 // new transaction ids go on above it
+	Set      string // the snapshot set, which is in its place, durably
+	Cursors  []Cursor
+	Lineage  [][]Lineage // of each shard, up to the generation of its cursor
+	// Aside, if there are any, has a cursor for each shard from which on the old frames are kept, in the shard's cut directory, in
+	// copies of their segments. A shard whose cursor is the tail has none.
+	Aside []Cursor
+}
+
+func (b *Base) validate(shards int) error {
+	if b.Set == "" || len(b.Cursors) != shards || len(b.Lineage) != shards || b.Aside != nil && len(b.Aside) != shards {
+		return fmt.Errorf("log: base %q of %d cursors and %d lineages for %d shards", b.Set, len(b.Cursors), len(b.Lineage), shards)
+	}
+	for i, lin := range b.Lineage {
+		if n := len(lin); n == 0 || lin[n-1].Generation != b.Cursors[i].Generation {
+			return fmt.Errorf("log: base %q: the lineage of shard %d does not end with the generation of %v", b.Set, i, b.Cursors[i])
+		}
+	}
+	return nil
+}
+
+// Replace closes d and opens the directory again, as a follower, with another base: its own frames, segments and lineage are no part of it
+// any more. A crash at any time leaves the one or the other. Readers of d end with ErrClosed. It returns the file names of what was kept aside.
+//
+// After an error d is closed all the same, unless the base was refused.
+//
+// REQUIRES: no appends are running.
+func (d *Dir) Replace(b *Base) (next *Dir, aside []string, err error) {
+	if err := b.validate(len(d.logs)); err != nil {
+		return nil, nil, err
+	}
+	o := d.o
+	o.Policy, o.Follower = d.logs[0].Policy(), true
+	o.KeepBytes, o.KeepTime = d.keepBytes.Load(), d.keepTimeNow()
+	d.mu.Lock()
+	lock := d.lock
+	d.lock = nil // it goes on to next
+	d.mu.Unlock()
+	next = newDir(o)
+	next.lock = lock
+	if err = d.Close(true); err == nil {
+		if aside, err = d.replace(b); err == nil {
+			_, err = next.open()
+		}
+	}
+	if err != nil {
+		for _, l := range next.logs {
+			_ = l.close() // err is the news
+		}
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+		return nil, aside, err
+	}
+	for _, l := range next.logs {
+		l.done = make(chan struct{})
+		go l.commit()
+	}
+	return next, aside, nil
+}
+
+// replace makes the files and publishes the manifest of a new base in a closed directory. Before it makes segments it puts on record
+// that they are no part of the log yet.
+func (d *Dir) replace(b *Base) (aside []string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	announced := d.man.clone()
+	for i, l := range d.logs {
+		announced.Shards[i].Unborn = l.w.seg.number + 2
+		if b.Aside != nil {
+			names, err := l.copyAside(b.Aside[i])
+			aside = append(aside, names...)
+			if err != nil {
+				return aside, err
+			}
+		}
+	}
+	if _, err := d.publish(announced); err != nil {
+		return aside, err
+	}
+	m := announced.clone()
+	m.HashSeed, m.Follower, m.Clean, m.Floors = b.HashSeed, true, true, nil
+	m.Snapshot = &snapshotRef{b.Set, append([]Cursor(nil), b.Cursors...)}
+	for i := range d.logs {
+		s := &m.Shards[i]
+		if err := d.makeBase(i, s.Unborn, b); err != nil {
+			return aside, err
+		}
+		*s = shardManifest{FirstLive: s.Unborn, End: &shardEnd{s.Unborn, headerBytes, b.Cursors[i]}, Lineage: append([]Lineage(nil), b.Lineage[i]...)}
+	}
+	d.lastTxn = max(d.lastTxn, b.LastTxn)
+	_, err = d.publish(m)
+	return aside, err
+}
+
+// makeBase makes the first segment of a shard for a new base. It goes on after one that is not there, as after those that
+// retention has dropped.
+func (d *Dir) makeBase(shard int, number uint64, b *Base) error {
+	c, lin, dir := b.Cursors[shard], b.Lineage[shard], d.logs[shard].path
+	h := segmentHeader{
+		shard: shard, number: number, generation: c.Generation, base: c.Offset, parent: c.Generation, parentOff: c.Offset,
+		prev: number - 1, prevSize: headerBytes, cause: lin[len(lin)-1].Cause, createdMS: d.o.Now(),
+	}
+	if err := removeIfThere(d.o.FS, path.Join(dir, segmentName(number))); err != nil {
+		return err
+	}
+	seg, err := createSegment(d.o.FS, dir, h, headerBytes)
+	if err != nil {
+		return err
+	}
+	if err := seg.file.Close(); err != nil {
+		return err
+	}
+	return lowerMark(d.o.FS, dir) // one of another life of this shard must not be held against the new one
+}
+
+// copyAside copies the segments with frames from c on, durably, and returns the copies' names. REQUIRES: the log is closed.
+func (l *Log) copyAside(c Cursor) (names []string, err error) {
+	segs := l.segments()
+	first := l.find(c)
+	if l.Tail() == c || first == nil {
+		return nil, nil
+	}
+	dir := path.Join(l.path, "cut")
+	for _, s := range segs {
+		if s.number < first.number || s.end.Load() <= headerBytes {
+			continue
+		}
+		f, err := l.fs.Open(s.path())
+		if err != nil {
+			return names, err
+		}
+		name := path.Join(dir, fmt.Sprintf("%s-from-%d-%d", path.Base(s.path()), c.Generation, c.Offset))
+		_, err = keepAside(l.fs, f, 0, s.diskBytes(), l.path, dir, name)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return names, fmt.Errorf("log: keeping %s aside: %w", s.path(), err)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// Before reports whether the history of cursor to, on a lineage, goes through cursor from: it is the same, or the frames from there on
+// lead to it.
+func Before(lineage []Lineage, from, to Cursor) bool {
+	for i := len(lineage) - 1; i >= 0; i-- {
+		g := &lineage[i]
+		if g.Generation != to.Generation {
+			continue
+		}
+		if g.Generation == from.Generation {
+			return from.Offset <= to.Offset
+		}
+		to = Cursor{g.Parent, g.ParentOffset}
+	}
+	return false
+}
