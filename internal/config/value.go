@@ -32,7 +32,7 @@ const (
 
 var kindNames = [...]string{
 	"string", "yes|no", "int", "size", "size|percent", "octal", "word",
-	"words", "duration", "rules", "limits", "numbers", "classes", "users",
+	"words", "duration", "rules", "limits", "numbers", "host port", "classes", "users",
 }
 
 func (k Kind) String() string { return kindNames[k] }

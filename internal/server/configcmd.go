@@ -94,14 +94,8 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 			srv.rs.CheckOutput()
 		case "maxmemory-clients", "maxmemory":
 			srv.evictor.setLimit(srv, clientLimit(cfg))
-		case "min-replicas-to-write", "min-replicas-max-lag":
-			setNumber(cfg, "min-replicas-to-write", &srv.repl.least)
-			setNumber(cfg, "min-replicas-max-lag", &srv.repl.maxLag)
-			srv.checkReplicas()
-		case "replica-serve-stale-data":
-			on, _ := cfg.Get(k.Name)
-			srv.repl.serveStale.Store(on == "yes")
-			srv.checkStale()
+		case "min-replicas-to-write", "min-replicas-max-lag", "replica-serve-stale-data":
+			srv.applyReplication(cfg)
 		case "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients", "tls-protocols":
 			if err := srv.applyTLS(cfg, k.Name); err != nil {
 				return err

@@ -170,6 +170,17 @@ func (srv *Server) checkStale() {
 	srv.setGate(gateStale, f != nil && !srv.repl.serveStale.Load() && !f.Status().Up)
 }
 
+// applyReplication puts the settings of replication into force that are not asked for when they are needed.
+func (srv *Server) applyReplication(cfg *config.Config) {
+	r := &srv.repl
+	setNumber(cfg, "min-replicas-to-write", &r.least)
+	setNumber(cfg, "min-replicas-max-lag", &r.maxLag)
+	stale, _ := cfg.Get("replica-serve-stale-data")
+	r.serveStale.Store(stale == "yes")
+	srv.checkReplicas()
+	srv.checkStale()
+}
+
 func registerReplication(r registry) {
 	r["replicaof"] = replicaofCommand
 	r["slaveof"] = replicaofCommand
