@@ -52,6 +52,7 @@ func (e *Engine) Promote() error {
 	if err := e.beginGeneration((*log.Dir).Promote); err != nil {
 		return err
 	}
+	e.txns.restart(e.Dir().LastTxn())
 	e.following.Store(false)
 	e.nextExpiry.Store(0)
 	e.expirer.awaken()

@@ -46,6 +46,8 @@ func (q *txns) begin(id, mask uint64) uint64 {
 	defer q.mu.Unlock()
 	if id == 0 {
 		id = q.last.Load() + 1
+	} else if q.settled.Load() >= id {
+		q.settled.Store(id - 1) // the last id that is known of the store that is followed may be of a group that is yet to come
 	}
 	q.last.Store(id)
 	t := txn{id: id, parts: make([]part, 0, bits.OnesCount64(mask))}

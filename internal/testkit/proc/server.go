@@ -79,6 +79,16 @@ func StartKevy(dir string, flags ...string) (*Server, error) {
 	})
 }
 
+// StartKevyOn is StartKevy on a port that the caller has chosen: for a server that comes back where it was.
+func StartKevyOn(port int, dir string, flags ...string) (*Server, error) {
+	bin, err := Kevy()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"serve", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}
+	return start(dir, port, exec.Command(bin, append(args, flags...)...))
+}
+
 // StartRedis starts redis-server without persistence and waits until it answers. One database, as
 // kevy has; expired keys are removed at once, as kevy does.
 func StartRedis(dir string, flags ...string) (*Server, error) {

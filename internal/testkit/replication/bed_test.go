@@ -1,0 +1,321 @@
+package replication
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/proc"
+	"github.com/kevydb/kevy/internal/testkit/wire"
+)
+
+// patience is how long a test waits for something that must happen.
+const patience = 25 * time.Second
+
+// node is a server on a fixed port that can be killed and started again.
+type node struct {
+	t     *testing.T
+	name  string
+	port  int
+	flags []string
+	*proc.Server
+}
+
+// newNode starts a server.
+func newNode(t *testing.T, name string, flags ...string) *node {
+	t.Helper()
+	port, err := proc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, name: name, port: port, flags: append([]string{"--shards", "2"}, flags...)}
+	n.start(filepath.Join(t.TempDir(), name))
+	t.Cleanup(func() {
+		n.KillAndCheck(t)
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", name, n.Log())
+		}
+	})
+	return n
+}
+
+func (n *node) start(dir string) {
+	n.t.Helper()
+	s, err := proc.StartKevyOn(n.port, dir, n.flags...)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.Server = s
+}
+
+// restart starts the server again, which has ended.
+func (n *node) restart() {
+	n.t.Helper()
+	n.start(n.Dir)
+}
+
+// do runs a command over a connection of its own.
+func (n *node) do(args ...string) *wire.Reply {
+	n.t.Helper()
+	r, err := n.try(args...)
+	if err != nil {
+		n.t.Fatalf("%s: %s: %v", n.name, strings.Join(args, " "), err)
+	}
+	return &r
+}
+
+func (n *node) try(args ...string) (wire.Reply, error) {
+	c, err := n.Dial()
+	if err != nil {
+		return wire.Reply{}, err
+	}
+	defer c.Close()
+	c.Timeout = patience
+	return c.Do(args...)
+}
+
+// ok runs a command that must not fail.
+func (n *node) ok(args ...string) *wire.Reply {
+	n.t.Helper()
+	r := n.do(args...)
+	if r.IsError() {
+		n.t.Fatalf("%s: %s: %s", n.name, strings.Join(args, " "), r.String())
+	}
+	return r
+}
+
+func (n *node) follow(of *node) {
+	n.t.Helper()
+	n.ok("REPLICAOF", "127.0.0.1", strconv.Itoa(of.port))
+}
+
+// info returns a field of INFO replication or stats.
+func (n *node) info(section, field string) string {
+	n.t.Helper()
+	r, err := n.try("INFO", section)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(r.Text()) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// cursors returns the generation and tail of each shard, and how they came about.
+func (n *node) cursors() string {
+	var b strings.Builder
+	for i := range 2 {
+		r := n.ok("FEED.INFO", strconv.Itoa(i))
+		for _, name := range []string{"generation", "tail", "lineage"} {
+			f, _ := r.Field(name)
+			fmt.Fprintf(&b, "%s %s ", name, f.String())
+		}
+	}
+	return b.String()
+}
+
+func (n *node) digest() string {
+	r := n.ok("PREFIX.DIGEST", "")
+	return r.String()
+}
+
+// eventually waits until check returns "".
+func eventually(t *testing.T, what string, check func() string) {
+	t.Helper()
+	end := time.Now().Add(patience)
+	bad := ""
+	for time.Now().Before(end) {
+		if bad = check(); bad == "" {
+			return
+		}
+		time.Sleep(5 * time.Millisecond) // there is no event to wait for in another process
+	}
+	t.Fatalf("%s: %s", what, bad)
+}
+
+// same waits until b is as a is: cursors, lineages, digest.
+func same(t *testing.T, a, b *node) {
+	t.Helper()
+	eventually(t, b.name+" is not as "+a.name, func() string {
+		if x, y := a.cursors(), b.cursors(); x != y {
+			return "cursors:\n" + x + "\n" + y
+		}
+		if x, y := a.digest(), b.digest(); x != y {
+			return "digests: " + x + ", " + y
+		}
+		return ""
+	})
+}
+
+// load writes until stop, with WAIT after each write, and keeps what was acknowledged by a replica.
+type load struct {
+	mu    sync.Mutex
+	acked map[string]string
+	stop  chan struct{}
+	wg    sync.WaitGroup
+}
+
+func startLoad(on *node, clients int) *load {
+	l := &load{acked: make(map[string]string), stop: make(chan struct{})}
+	for i := range clients {
+		l.wg.Go(func() { l.client(on, i) })
+	}
+	return l
+}
+
+func (l *load) client(on *node, id int) {
+	rng := rand.New(rand.NewPCG(uint64(id), 7))
+	var c *wire.Conn
+	for n := 0; ; n++ {
+		select {
+		case <-l.stop:
+			if c != nil {
+				c.Close()
+			}
+			return
+		default:
+		}
+		if c == nil {
+			var err error
+			if c, err = wire.Dial(net.JoinHostPort("127.0.0.1", strconv.Itoa(on.port))); err != nil {
+				c = nil
+				time.Sleep(5 * time.Millisecond) // the server is down
+				continue
+			}
+			c.Timeout = 3 * time.Second
+		}
+		if !l.write(c, rng, id, n) {
+			c.Close()
+			c = nil
+		}
+	}
+}
+
+// write makes one write, some of them over both shards, and waits for a replica. False: the connection is of no use.
+func (l *load) write(c *wire.Conn, rng *rand.Rand, id, n int) bool {
+	key, value := fmt.Sprintf("k:%d:%d", id, n), strings.Repeat(strconv.Itoa(n), 1+rng.IntN(40))
+	args := []string{"SET", key, value}
+	switch rng.IntN(4) {
+	case 0:
+		args = []string{"MSET", key, value, fmt.Sprintf("a:%d:%d", id, rng.IntN(1000)), value, fmt.Sprintf("b:%d:%d", id, rng.IntN(1000)), value}
+	case 1:
+		if r, err := c.Do("SADD", fmt.Sprintf("s:%d", id), value); err != nil || r.IsError() {
+			return false
+		}
+	}
+	if r, err := c.Do(args...); err != nil || r.IsError() {
+		return false
+	}
+	r, err := c.Do("WAIT", "1", "1000")
+	if err != nil {
+		return false
+	}
+	if got, ok := r.Int(); ok && got >= 1 {
+		l.mu.Lock()
+		l.acked[key] = value
+		l.mu.Unlock()
+	}
+	return true
+}
+
+func (l *load) end() {
+	close(l.stop)
+	l.wg.Wait()
+}
+
+// check looks for what was acknowledged.
+func (l *load) check(t *testing.T, n *node) {
+	t.Helper()
+	c, err := n.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for key, want := range l.acked {
+		if r, err := c.Do("GET", key); err != nil || r.Text() != want {
+			t.Fatalf("%s: %s, which a replica had acknowledged, is %s (%v), not %q", n.name, key, r.String(), err, want)
+		}
+	}
+	if len(l.acked) == 0 {
+		t.Error("nothing was acknowledged: the test has tested nothing")
+	}
+}
+
+// proxy passes connections on to a port, and cuts them.
+type proxy struct {
+	l    net.Listener
+	port int
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newProxy(t *testing.T, to *node) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{l: l, port: l.Addr().(*net.TCPAddr).Port}
+	t.Cleanup(func() { _ = l.Close(); p.cut() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(to.port)))
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, in, out)
+			p.mu.Unlock()
+			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
+			go p.pass(in, out)
+		}
+	}()
+	return p
+}
+
+// pass passes the source's bytes on in pieces of any length, so that a cut comes anywhere.
+func (p *proxy) pass(in, out net.Conn) {
+	defer in.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := out.Read(buf)
+		for b := buf[:n]; len(b) > 0; {
+			k := 1 + rand.IntN(len(b))
+			if _, err := in.Write(b[:k]); err != nil {
+				return
+			}
+			b = b[k:]
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// cut closes all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	conns := slices.Clone(p.conns)
+	p.conns = nil
+	p.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}

@@ -1,0 +1,235 @@
+package replication
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rounds is how often the tests under load do their worst; REPLICATION_ROUNDS says otherwise.
+func rounds(n int) int {
+	if v, err := strconv.Atoi(os.Getenv("REPLICATION_ROUNDS")); err == nil {
+		return v
+	}
+	return n
+}
+
+func (n *node) up(t *testing.T) {
+	t.Helper()
+	eventually(t, n.name+" has no link", func() string {
+		if n.info("replication", "master_link_status") == "up" {
+			return ""
+		}
+		return n.info("replication", "repl_error")
+	})
+}
+
+// want checks a field of INFO replication.
+func (n *node) want(t *testing.T, field, value string) {
+	t.Helper()
+	if got := n.info("replication", field); got != value {
+		t.Errorf("%s: %s is %s, want %s", n.name, field, got, value)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b")
+	for i := range 200 {
+		a.ok("MSET", fmt.Sprintf("x%d", i), "1", fmt.Sprintf("y%d", i), "2")
+	}
+	a.ok("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function{function_name='f', callback=function() return 7 end, flags={'no-writes'}}")
+	b.ok("SET", "old", "junk")
+	b.follow(a)
+	b.up(t)
+	a.ok("SET", "volatile", "v", "PX", "200")
+	a.ok("FLUSHALL")
+	a.ok("EVAL", "redis.call('SET','k1','1') redis.call('SADD','k2','a','b') return 1", "2", "k1", "k2")
+	same(t, a, b)
+	if r := b.do("SET", "x", "1"); r.Text() != "READONLY You can't write against a read only replica." {
+		t.Errorf("a write to a replica: %s", r.String())
+	}
+	if r := b.do("EVAL", "return redis.call('SET','q','1')", "1", "q"); !strings.Contains(r.Text(), "READONLY") {
+		t.Errorf("a script that writes, on a replica: %s", r.String())
+	}
+	if r := b.ok("FCALL_RO", "f", "0"); r.String() != a.do("FCALL_RO", "f", "0").String() {
+		t.Errorf("a function on a replica: %s", r.String())
+	}
+	if r := b.do("WAIT", "0", "0"); !r.IsError() {
+		t.Errorf("WAIT on a replica: %s", r.String())
+	}
+	a.ok("SET", "k3", "v")
+	if r := a.ok("WAITAOF", "1", "1", "10000"); r.String() != "[1, 1]" && !strings.Contains(r.String(), "1") {
+		t.Errorf("WAITAOF: %s", r.String())
+	}
+	for shard := range 2 {
+		tail := a.ok("FEED.TAIL", strconv.Itoa(shard))
+		gen, _ := tail.Elems[0].Int()
+		args := []string{"FEED.READ", strconv.Itoa(shard), strconv.FormatInt(gen, 10), "0", "WITHMETA"}
+		if x, y := a.ok(args...), b.ok(args...); x.String() != y.String() {
+			t.Errorf("FEED.READ: source\n%s\nreplica\n%s", x.String(), y.String())
+		}
+	}
+	b.want(t, "repl_full_copies", "1")
+}
+
+// TestRestart: a replica that was stopped, or killed, goes on from its own log.
+func TestRestart(t *testing.T) {
+	a := newNode(t, "a")
+	b := newNode(t, "b", "--replicaof", "127.0.0.1 "+strconv.Itoa(a.port))
+	a.ok("SET", "x", "1")
+	same(t, a, b)
+	for i := range 4 {
+		if i%2 == 0 {
+			_ = b.Kill()
+		} else if err := b.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		a.ok("MSET", "x", strconv.Itoa(i), "y", "1", "z", "2")
+		if i == 2 {
+			a.ok("FLUSHALL")
+			a.ok("SET", "after", "1")
+		}
+		b.restart()
+		same(t, a, b)
+		b.want(t, "repl_full_copies", "0")
+	}
+	_ = a.Kill()
+	a.restart()
+	a.ok("SET", "after", "2")
+	same(t, a, b)
+	b.want(t, "repl_full_copies", "0")
+	if n := a.info("stats", "sync_full"); n != "0" {
+		t.Errorf("full copies after the source was killed: %s", n)
+	}
+}
+
+// TestFork: both sides write after a promotion; the former source comes back and drops what the other does not have.
+func TestFork(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b")
+	b.follow(a)
+	b.up(t)
+	for i := range 50 {
+		a.ok("MSET", "x"+strconv.Itoa(i), "1", "y", strconv.Itoa(i))
+	}
+	same(t, a, b)
+	b.ok("REPLICAOF", "NO", "ONE")
+	for i := range 20 {
+		a.ok("MSET", "x"+strconv.Itoa(i), "only a", "onlya", "1", "z", "1")
+		b.ok("MSET", "x"+strconv.Itoa(i), "only b", "onlyb", "1", "z", "2")
+	}
+	a.follow(b)
+	same(t, b, a)
+	a.want(t, "repl_rewinds", "1")
+	a.want(t, "repl_full_copies", "0")
+	if r := a.ok("EXISTS", "onlya"); r.String() != b.ok("EXISTS", "onlya").String() {
+		t.Errorf("what only the former source had: %s", r.String())
+	}
+	kept, _ := filepath.Glob(filepath.Join(a.Dir, "shard-*", "cut", "*-from-*"))
+	if len(kept) == 0 {
+		t.Error("what only the former source had is not kept aside")
+	}
+	_ = a.Kill()
+	a.flags = append(a.flags, "--replicaof", "127.0.0.1 "+strconv.Itoa(b.port))
+	a.restart()
+	b.ok("SET", "more", "1")
+	same(t, b, a)
+	a.want(t, "repl_full_copies", "0")
+}
+
+func TestChain(t *testing.T) {
+	a, b, c := newNode(t, "a"), newNode(t, "b"), newNode(t, "c")
+	b.follow(a)
+	c.follow(b)
+	a.ok("MSET", "x", "1", "y", "2", "z", "3")
+	same(t, a, b)
+	same(t, a, c)
+	_ = b.Kill()
+	a.ok("MSET", "x", "4", "y", "5")
+	b.flags = append(b.flags, "--replicaof", "127.0.0.1 "+strconv.Itoa(a.port))
+	b.restart()
+	same(t, a, c)
+	b.ok("REPLICAOF", "NO", "ONE")
+	b.ok("SET", "b", "1")
+	same(t, b, c)
+}
+
+func TestRefusals(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b", "--shards", "3")
+	b.ok("SET", "mine", "1")
+	b.follow(a)
+	eventually(t, "unequal numbers of shards", func() string {
+		if e := b.info("replication", "repl_error"); !strings.Contains(e, "must be equal") {
+			return e
+		}
+		return ""
+	})
+	if r := b.ok("GET", "mine"); r.Text() != "1" {
+		t.Errorf("a replica that was refused has lost its data: %s", r.String())
+	}
+	b.ok("CONFIG", "SET", "replica-serve-stale-data", "no")
+	if r := b.do("GET", "mine"); !strings.HasPrefix(r.Text(), "MASTERDOWN") {
+		t.Errorf("a read while the link is down: %s", r.String())
+	}
+	a.ok("CONFIG", "SET", "min-replicas-to-write", "1")
+	if r := a.do("SET", "x", "1"); r.Text() != "NOREPLICAS Not enough good replicas to write." {
+		t.Errorf("a write without replicas: %s", r.String())
+	}
+	c := newNode(t, "c")
+	c.follow(a)
+	eventually(t, "a write with a replica is refused", func() string {
+		r := a.do("SET", "x", "1")
+		if r.IsError() {
+			return r.Text()
+		}
+		return ""
+	})
+}
+
+// TestCuts cuts the link again and again, anywhere, under load.
+func TestCuts(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b")
+	p := newProxy(t, a)
+	b.ok("REPLICAOF", "127.0.0.1", strconv.Itoa(p.port))
+	b.up(t)
+	l := startLoad(a, 4)
+	for range rounds(20) {
+		time.Sleep(time.Duration(20+rand.IntN(150)) * time.Millisecond) // of load
+		p.cut()
+	}
+	l.end()
+	same(t, a, b)
+	l.check(t, b)
+	b.want(t, "repl_full_copies", "1")
+	b.want(t, "repl_rewinds", "0")
+}
+
+// TestKills kills either side at any time under load.
+func TestKills(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b")
+	b.follow(a)
+	b.up(t)
+	b.flags = append(b.flags, "--replicaof", "127.0.0.1 "+strconv.Itoa(a.port))
+	l := startLoad(a, 4)
+	for range rounds(8) {
+		time.Sleep(time.Duration(100+rand.IntN(500)) * time.Millisecond) // of load
+		victim := a
+		if rand.IntN(2) == 0 {
+			victim = b
+		}
+		_ = victim.Kill()
+		victim.restart()
+		if n := a.info("stats", "sync_full"); victim == a && n != "0" {
+			t.Errorf("a full copy after %s was killed", victim.name)
+		}
+	}
+	l.end()
+	same(t, a, b)
+	l.check(t, a)
+	l.check(t, b)
+	b.want(t, "repl_full_copies", "0")
+}
