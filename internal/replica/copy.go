@@ -67,7 +67,7 @@ func (f *Follower) copyAll(ctx context.Context, c *client.Conn, aside []log.Curs
 	if err := f.begin(o); err != nil {
 		return err
 	}
-	f.note(func(s *Status) { s.Syncing, s.SyncTotal, s.FullCopies = true, o.Set.Bytes(), s.FullCopies+1 })
+	f.note(func(s *Status) { s.Syncing, s.SyncTotal = true, o.Set.Bytes() })
 	for i := range o.Set.Shards {
 		if err := f.fetchShard(ctx, c, i, o.Set.Shards[i].Bytes); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (f *Follower) copyAll(ctx context.Context, c *client.Conn, aside []log.Curs
 	}
 	f.boot = nil
 	f.o.Logger.Info("replication: the full copy is in place", "set", o.Set.ID, "keys", o.Set.Keys(), "bytes", o.Set.Bytes(), "kept", kept)
-	f.note(func(s *Status) { s.Syncing, s.Aside = false, append(s.Aside, kept...) })
+	f.note(func(s *Status) { s.Syncing, s.FullCopies, s.Aside = false, s.FullCopies+1, append(s.Aside, kept...) })
 	return nil
 }
 

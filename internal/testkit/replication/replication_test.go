@@ -25,7 +25,7 @@ func (n *node) up(t *testing.T) {
 		if n.info("replication", "master_link_status") == "up" {
 			return ""
 		}
-		return n.info("replication", "repl_error")
+		return "down: " + n.info("replication", "repl_error")
 	})
 }
 
