@@ -35,8 +35,11 @@ var replicationCommands = []*Command{
 		Complexity: "O(N) with N being the number of generations on record.",
 		Categories: "admin slow dangerous",
 		Doc: []Arg{
-			{Name: "format", Type: "integer"}, {Name: "shards", Type: "integer"}, {Name: "id", Type: "string"},
-			{Name: "port", Type: "integer"}, {Name: "ip", Type: "string"},
+			{Name: "format", Type: "integer"},
+			{Name: "shards", Type: "integer"},
+			{Name: "id", Type: "string"},
+			{Name: "port", Type: "integer"},
+			{Name: "ip", Type: "string"},
 		},
 		DocFlags: []string{"syscmd"},
 	},
@@ -71,7 +74,8 @@ var replicationCommands = []*Command{
 		Complexity: "O(N) with N being the bytes returned.",
 		Categories: "admin slow dangerous",
 		Doc: []Arg{
-			{Name: "bytes", Type: "integer"}, {Name: "milliseconds", Type: "integer"},
+			{Name: "bytes", Type: "integer"},
+			{Name: "milliseconds", Type: "integer"},
 			{Name: "cursor", Type: "block", Flags: []string{"multiple"}, Args: []Arg{{Name: "generation", Type: "integer"}, {Name: "offset", Type: "integer"}}},
 		},
 		DocFlags: []string{"syscmd"},

@@ -51,7 +51,7 @@ func (s *Source) wakeLocked() {
 	s.moved = make(chan struct{})
 }
 
-// Follower is what a source knows of a follower.
+// FollowerInfo is what a source knows of a follower.
 type FollowerInfo struct {
 	ID    string
 	Host  string

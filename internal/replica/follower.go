@@ -56,7 +56,7 @@ type Status struct {
 	BehindSince time.Time // since when that is so; zero: it is not
 	Frames      uint64    // applied
 	Err         string    // why the link is down
-	FullCopies  uint64 // that came to their end
+	FullCopies  uint64    // that came to their end
 	Rewinds     uint64
 	Connects    uint64 // connections that came as far as frames
 	Aside       []string

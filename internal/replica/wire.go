@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/kevydb/kevy/log"
@@ -67,10 +68,9 @@ func endOf(lineage []log.Lineage, generation uint64, tail log.Cursor) (end uint6
 
 // compare returns where the histories of two logs of a shard part, or where the shorter one ends; false when they have nothing in common.
 func compare(own []log.Lineage, tail log.Cursor, theirs []log.Lineage, theirTail log.Cursor) (common log.Cursor, ok bool) {
-	for i := len(own) - 1; i >= 0; i-- {
-		g := own[i]
-		for j := len(theirs) - 1; j >= 0; j-- {
-			if t := theirs[j]; t.Generation != g.Generation || t.Parent != g.Parent || t.ParentOffset != g.ParentOffset {
+	for _, g := range slices.Backward(own) {
+		for _, t := range slices.Backward(theirs) {
+			if t.Generation != g.Generation || t.Parent != g.Parent || t.ParentOffset != g.ParentOffset {
 				continue
 			}
 			end, ok1 := endOf(own, g.Generation, tail)
