@@ -11,11 +11,11 @@ func (e *Engine) Cut() ([]log.Cursor, error) {
 	e.lock(e.all())
 	cut := make([]log.Cursor, len(e.shards))
 	for i, sh := range e.shards {
-		cut[i] = sh.log.Tail()
+		cut[i] = sh.log().Tail()
 	}
 	e.unlock(e.all())
 	for _, sh := range e.shards {
-		if err := sh.log.Sync(); err != nil {
+		if err := sh.log().Sync(); err != nil {
 			return nil, err
 		}
 	}

@@ -142,8 +142,8 @@ func (e *Engine) start(rep *Report) error {
 		return err
 	}
 	e.loaded = rep.Keys
-	if name := e.opt.HoldFor; name != "" && e.dir.Floors()[name] == nil {
-		if err := e.dir.SetFloor(name, make([]log.Cursor, len(e.shards))); err != nil {
+	if name := e.opt.HoldFor; name != "" && e.Dir().Floors()[name] == nil {
+		if err := e.Dir().SetFloor(name, make([]log.Cursor, len(e.shards))); err != nil {
 			return err
 		}
 	}
