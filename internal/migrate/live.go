@@ -69,7 +69,9 @@ func runLive(ctx context.Context, o *Options, r *Result) error {
 	l := &live{o: o, src: o.From, r: r, to: to, done: -1, s: stream{to: to, db: o.DB, chosen: o.Chosen}}
 	nc, in, err := l.base(ctx)
 	if err == nil {
+		stop := (&acker{nc: nc, src: l.src}).run() // or it is taken for dead meanwhile
 		err = to.based(o.Follow)
+		stop()
 	}
 	if err != nil {
 		if nc != nil {
@@ -88,7 +90,7 @@ func runLive(ctx context.Context, o *Options, r *Result) error {
 	r.Replid, r.Offset = l.replid, l.src.offset.Load()
 	r.Commands, r.Skipped = l.s.applied, l.s.skipped
 	if err != nil {
-		if !o.Follow || errors.As(err, new(*CommandError)) {
+		if !o.Follow {
 			return errors.Join(fmt.Errorf("%s: %w", o.From.Addr, err), to.abandon())
 		}
 		err = fmt.Errorf("%s: %w; %s is as the server was at its offset %d", o.From.Addr, err, o.To, r.Offset)
