@@ -12,6 +12,7 @@ import (
 
 	"github.com/kevydb/kevy/internal/migrate"
 	"github.com/kevydb/kevy/internal/testkit/proc"
+	"github.com/kevydb/kevy/internal/testkit/wire"
 )
 
 // TestMigrationDoc runs the blocks of docs/migration.md next to a redis-server with data.
@@ -50,7 +51,20 @@ func TestMigrationDoc(t *testing.T) {
 	serves(strings.TrimPrefix(first[1], "kevy --dir "), 5)
 	ran++
 
-	live := start(blocks["Without stopping the writers"][0])
+	followLive(t, start(blocks["Without stopping the writers"][0]), c)
+	serves("kevy-live", 6)
+
+	if out, err := start(blocks["Append-only files"][0]).CombinedOutput(); err != nil || !strings.Contains(string(out), "6 keys") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if total := len(first) + len(blocks["Without stopping the writers"]) + len(blocks["Append-only files"]); ran != total {
+		t.Errorf("%d of %d commands were run", ran, total)
+	}
+}
+
+// followLive runs an import that follows, writes to its source, and interrupts it.
+func followLive(t *testing.T, live *exec.Cmd, c *wire.Conn) {
+	t.Helper()
 	var out syncBuffer
 	live.Stdout, live.Stderr = &out, &out
 	if err := live.Start(); err != nil {
@@ -66,14 +80,6 @@ func TestMigrationDoc(t *testing.T) {
 	_ = live.Process.Signal(syscall.SIGINT)
 	if err := live.Wait(); err != nil || !strings.Contains(out.String(), "6 keys") {
 		t.Fatalf("%v\n%s", err, out.String())
-	}
-	serves("kevy-live", 6)
-
-	if out, err := start(blocks["Append-only files"][0]).CombinedOutput(); err != nil || !strings.Contains(string(out), "6 keys") {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if total := len(first) + len(blocks["Without stopping the writers"]) + len(blocks["Append-only files"]); ran != total {
-		t.Errorf("%d of %d commands were run", ran, total)
 	}
 }
 
