@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path"
+	"strings"
 	"sync"
 
 	"github.com/kevydb/kevy/internal/archive"
@@ -28,8 +30,16 @@ func archiveStore(cfg *config.Config) (archive.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive-url: %w", err)
 	}
+	if place, ok := strings.CutPrefix(cfg.ArchiveURL, "file://"); ok {
+		if within(slashed(cfg.Dir), path.Clean(place)) || within(path.Clean(place), slashed(cfg.Dir)) {
+			return nil, fmt.Errorf("archive-url: %s and the data directory %s are one in the other: name another place", cfg.ArchiveURL, cfg.Dir)
+		}
+	}
 	return s, nil
 }
+
+// within reports whether dir is parent or below it, as far as their names tell.
+func within(dir, parent string) bool { return strings.HasPrefix(dir+"/", parent+"/") }
 
 // startArchiving begins to ship to the store. Without one, what an archive still had to take is let go.
 func startArchiving(cfg *config.Config, eng *engine.Engine, store archive.Store, logger *slog.Logger) (*archiving, error) {

@@ -80,6 +80,8 @@ func TestStartErrors(t *testing.T) {
 		"port in use":      {filepath.Join(t.TempDir(), "d"), []string{"--port", port}, []string{"another process", "--port"}},
 		"directory in use": {locked, nil, []string{"in use by another kevy", "--dir"}},
 		"no manifest":      {stranger, nil, []string{"no MANIFEST"}},
+		"no archive":       {filepath.Join(t.TempDir(), "d"), []string{"--archive-url", "ftp://host/x"}, []string{"archive-url", "want file:///dir or s3://"}},
+		"archive inside":   {filepath.Join(stranger, "d"), []string{"--archive-url", "file://" + stranger + "/d/archive"}, []string{"archive-url", "one in the other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := proc.LaunchKevy(tc.dir, tc.flags...)

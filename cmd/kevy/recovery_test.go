@@ -208,13 +208,7 @@ func (r *recoveryDoc) backups() string { return filepath.Join(r.dir, "backups") 
 // archived restores from the archive to before the FLUSHALL; deployed is a time before the deploy.
 func (r *recoveryDoc) archived(lost, deployed string) {
 	const section = "From the archive"
-	deadline := time.Now().Add(time.Minute)
-	for !strings.Contains(r.must("INFO", "persistence"), `archive_lag_sec:0\r`) {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("the archive is not brought up to date: %s", r.must("INFO", "persistence"))
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	archived(r.t, r.conn)
 	if out := r.run(section, 0); !strings.Contains(out, "flushall") || !strings.Contains(out, "closed cleanly") || !strings.Contains(out, "sound") {
 		r.t.Errorf("the archive: %s", out)
 	}

@@ -173,6 +173,11 @@ func (a *Archiver) open(ctx context.Context) error {
 	if err := a.check(m); err != nil {
 		return err
 	}
+	if len(m.Shards) == 0 { // another archive may have had some of the log
+		if err := a.src.Dir.SetFloor(Floor, make([]log.Cursor, a.src.Dir.Shards())); err != nil {
+			return err
+		}
+	}
 	a.man, a.sweep = m, len(a.orphans) > 0
 	a.noteManifest(m)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -20,6 +21,9 @@ const (
 	s3PartBytes = 16 << 20
 	s3Parts     = 9000 // S3 takes 10,000
 )
+
+// roleTimeout bounds the wait for credentials of the instance's role, where there may be nobody to ask.
+const roleTimeout = 5 * time.Second
 
 // s3Store keeps objects in a bucket.
 type s3Store struct {
@@ -56,7 +60,7 @@ func newS3Store(u *url.URL) (Store, error) {
 	s.client, err = minio.New(host, &minio.Options{
 		Secure: secure, Region: q.Get("region"), MaxRetries: 3,
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
-			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: http.DefaultClient},
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: &http.Client{Timeout: roleTimeout}},
 		}),
 	})
 	if err != nil {
