@@ -59,7 +59,7 @@ func endOf(lineage []log.Lineage, generation uint64, tail log.Cursor) (end uint6
 		return tail.Offset, true
 	}
 	for i := range lineage {
-		if lineage[i].Parent == generation {
+		if lineage[i].Parent == generation && generation != 0 {
 			return lineage[i].ParentOffset, true
 		}
 	}

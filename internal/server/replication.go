@@ -186,7 +186,8 @@ func registerReplication(r registry) {
 	r["slaveof"] = replicaofCommand
 	r["repl.hello"] = replHelloCommand
 	r["repl.snapshot"] = func(s *session, args [][]byte) {
-		s.onLink(func(w *resp.Writer, k *replica.Link) { replyDocument(w)(k.Offer(cloneArgs(args)[1:])) })
+		args = cloneArgs(args)
+		s.onLink(func(w *resp.Writer, k *replica.Link) { replyDocument(w)(k.Offer(args[1:])) })
 	}
 	r["repl.fetch"] = func(s *session, args [][]byte) {
 		args = cloneArgs(args)

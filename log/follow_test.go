@@ -1,0 +1,212 @@
+package log
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+// copyGroups appends the groups of from, from c on, to the log to, as they are.
+func copyGroups(t *testing.T, to, from *Log, c Cursor) {
+	t.Helper()
+	r, err := from.NewReader(c, ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var group []byte
+	at := c
+	for {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if group = append(group, r.Raw()...); !f.GroupLast {
+			continue
+		}
+		if err := to.Reserve(len(group)); err != nil {
+			t.Fatal(err)
+		}
+		next, err := to.AppendRaw(at, group)
+		if err != nil || next != f.Cursor.Offset+1 {
+			t.Fatalf("AppendRaw(%v): %d, %v", at, next, err)
+		}
+		at, group = Cursor{c.Generation, next}, nil
+	}
+	if err := to.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// following opens a directory whose log is a copy of d's first 30 frames.
+func following(t *testing.T, fsys vfs.FS, d *Dir) *Dir {
+	t.Helper()
+	o := testOptions(fsys)
+	o.Follower = true
+	f, _ := mustOpen(t, o)
+	if err := f.Follow(); err != nil {
+		t.Fatal(err)
+	}
+	base := &Base{HashSeed: d.HashSeed(), Set: "set", Cursors: []Cursor{{d.Log(0).Generation(), 0}}, Lineage: [][]Lineage{d.Lineage(0)}}
+	f, _, err := f.Replace(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close(false) })
+	return f
+}
+
+func TestAppendRaw(t *testing.T) {
+	d, _ := mustOpen(t, testOptions(vfs.NewMem()))
+	l := d.Log(0)
+	for _, n := range []int{1, 3, 1, 7} {
+		put(t, l, n)
+	}
+	f := following(t, vfs.NewMem(), d)
+	copyGroups(t, f.Log(0), l, Cursor{l.Generation(), 0})
+	if f.Log(0).Tail() != l.Tail() {
+		t.Fatalf("tail %v, want %v", f.Log(0).Tail(), l.Tail())
+	}
+	want, got := rawFrames(t, l), rawFrames(t, f.Log(0))
+	if !bytes.Equal(want, got) {
+		t.Error("the frames are not the same bytes")
+	}
+	g := l.Generation()
+	for _, c := range []Cursor{{g, 0}, {g, 11}, {g, 13}, {g + 1, 12}, {g, ^uint64(0)}} {
+		if _, err := f.Log(0).AppendRaw(c, want[:1]); err == nil {
+			t.Errorf("AppendRaw(%v) at tail %v is accepted", c, f.Log(0).Tail())
+		}
+	}
+	if _, err := f.Log(0).AppendRaw(l.Tail(), want[:40]); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("half a frame: %v", err)
+	}
+	if f.Log(0).Tail() != l.Tail() {
+		t.Error("what was refused has changed the tail")
+	}
+	if err := f.FollowGenerations([]Lineage{{Generation: g + 5, Cause: CauseFlush, Parent: g, ParentOffset: 11}}); err == nil {
+		t.Error("a generation that forks off before the tail is accepted")
+	}
+	child := Lineage{Generation: g + 5, Cause: CauseFlush, Parent: g, ParentOffset: 12, TimeMS: 5}
+	if err := f.FollowGenerations([]Lineage{child}); err != nil {
+		t.Fatal(err)
+	}
+	if lin := f.Lineage(0); lin[len(lin)-1] != child {
+		t.Errorf("lineage %v, want %v", lin, child)
+	}
+}
+
+func rawFrames(t *testing.T, l *Log) (out []byte) {
+	t.Helper()
+	r, err := l.NewReader(Cursor{l.Generation(), 0}, ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for {
+		if _, err := r.Next(); err != nil {
+			return out
+		}
+		out = append(out, r.Raw()...)
+	}
+}
+
+// TestFollowerReopens: a follower goes on in its generation however it ended, and begins one when it follows no more.
+func TestFollowerReopens(t *testing.T) {
+	d, _ := mustOpen(t, testOptions(vfs.NewMem()))
+	l := d.Log(0)
+	for range 10 {
+		put(t, l, 3)
+	}
+	fsys := crashfs.New()
+	f := following(t, fsys, d)
+	copyGroups(t, f.Log(0), l, Cursor{l.Generation(), 0})
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		o := testOptions(fsys.CrashClone(rng))
+		o.Follower = true
+		again, rec := mustOpen(t, o)
+		tail := again.Log(0).Tail()
+		if tail.Generation != l.Generation() || tail.Offset%3 != 0 || rec.Clean {
+			t.Fatalf("after a crash the tail is %v", tail)
+		}
+		copyGroups(t, again.Log(0), l, tail)
+		if !bytes.Equal(rawFrames(t, again.Log(0)), rawFrames(t, l)) {
+			t.Fatal("the frames differ after a crash")
+		}
+		_ = again.Close(false)
+	}
+	promoted, _ := mustOpen(t, testOptions(fsys.KillClone()))
+	lin := promoted.Lineage(0)
+	if last := lin[len(lin)-1]; last.Cause != CausePromotion || last.Parent != l.Generation() || last.ParentOffset != 30 || promoted.Follower() {
+		t.Errorf("opened as no follower: %+v", last)
+	}
+}
+
+// TestReplaceCrash: a crash at any write leaves the one state or the other.
+func TestReplaceCrash(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	mem := crashfs.New()
+	ffs := faultfs.New(mem)
+	o := testOptions(ffs)
+	o.Follower = true
+	d, _ := mustOpen(t, o)
+	put(t, d.Log(0), 5)
+	if err := d.Log(0).Sync(); err != nil {
+		t.Fatal(err)
+	}
+	before := d.Log(0).Tail()
+	// A generation that is older than the directory's own: a store can be taken back, or follow one that is older.
+	after := Cursor{before.Generation - 1, 77}
+	base := &Base{HashSeed: 99, LastTxn: 12, Set: "set", Cursors: []Cursor{after}, Lineage: [][]Lineage{{{Generation: after.Generation, Cause: CauseCreate}}}, Aside: []Cursor{{before.Generation, 2}}}
+	var mu sync.Mutex
+	var clones []*crashfs.FS
+	ffs.Inject(func(op faultfs.Op) error {
+		if op.Kind.IsWrite() {
+			mu.Lock()
+			defer mu.Unlock()
+			clones = append(clones, mem.KillClone(), mem.CrashClone(rng))
+		}
+		return nil
+	})
+	next, aside, err := d.Replace(base)
+	ffs.Inject(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close(false)
+	if next.Log(0).Tail() != after || next.HashSeed() != 99 || len(aside) != 1 {
+		t.Fatalf("tail %v, seed %d, kept %v", next.Log(0).Tail(), next.HashSeed(), aside)
+	}
+	seen := make(map[string]int)
+	for _, c := range append(slices.Clone(clones), mem.KillClone()) {
+		o := testOptions(c)
+		o.Follower = true
+		got, _ := mustOpen(t, o)
+		switch tail := got.Log(0).Tail(); {
+		case tail == after && got.HashSeed() == 99 && got.LastTxn() == 12:
+			seen["after"]++
+		case got.HashSeed() == 7 && (tail == before || got.Lineage(0)[0].Generation == before.Generation):
+			seen["before"]++
+			if n, _ := readAll(t, got.Log(0), Cursor{before.Generation, 0}, ReaderOptions{}); n != 5 {
+				t.Errorf("%d frames are left", n)
+			}
+		default:
+			t.Fatalf("tail %v, seed %d", tail, got.HashSeed())
+		}
+		_ = got.Close(false)
+	}
+	if seen["before"] == 0 || seen["after"] == 0 {
+		t.Errorf("crashes: %v", seen)
+	}
+}
