@@ -185,7 +185,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// primary answers like a primary: every connection gets the next of the scripts after its PSYNC.
+// primary answers like a primary: each PSYNC gets the next of the scripts. Others may connect too: ports are used again.
 func primary(t *testing.T, scripts ...string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -193,30 +193,36 @@ func primary(t *testing.T, scripts ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
+	next := make(chan string, len(scripts))
+	for _, s := range scripts {
+		next <- s
+	}
 	go func() {
-		for _, script := range scripts {
+		for {
 			nc, err := l.Accept()
 			if err != nil {
 				return
 			}
-			in := bufio.NewScanner(nc)
-			for in.Scan() {
-				switch in.Text() {
-				case "PING", "eof", "listening-port":
-					_, err = nc.Write([]byte("+OK\r\n"))
-				case "PSYNC":
-					_, err = nc.Write([]byte(script))
-				}
-				if err != nil || in.Text() == "PSYNC" {
-					break
-				}
-			}
-			_ = nc.(*net.TCPConn).CloseWrite() // and takes what is acknowledged, or the other side gets a reset
-			_, _ = io.Copy(io.Discard, nc)
-			_ = nc.Close()
+			go answer(nc.(*net.TCPConn), next)
 		}
 	}()
 	return l.Addr().String()
+}
+
+func answer(nc *net.TCPConn, scripts <-chan string) {
+	defer nc.Close() //nolint:errcheck // over
+	in := bufio.NewScanner(nc)
+	for in.Scan() {
+		switch in.Text() {
+		case "PING", "eof", "listening-port":
+			_, _ = nc.Write([]byte("+OK\r\n"))
+		case "PSYNC":
+			_, _ = nc.Write([]byte(<-scripts))
+			_ = nc.CloseWrite() // and takes what is acknowledged, or the other side gets a reset
+			_, _ = io.Copy(io.Discard, nc)
+			return
+		}
+	}
 }
 
 // TestLiveRefuses: a primary that sends nonsense, stops in the middle, or can't go on.

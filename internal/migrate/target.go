@@ -19,7 +19,8 @@ import (
 
 // target takes commands.
 type target interface {
-	// apply runs commands as one unit and returns a *CommandError for the first one that fails. Arguments are not kept.
+	// apply runs commands as one unit. A *CommandError for the first one that fails is returned by it, or later, settle at the latest.
+	// It may keep the arguments until then.
 	apply(cause log.FrameCause, cmds [][][]byte) error
 	// settle returns when what was applied is as safe as the target promises.
 	settle() error
@@ -146,11 +147,18 @@ func (d *dir) finish(r *Result) error {
 	return history.CheckCopy(d.fs, d.path, keys, digest)
 }
 
-// serverLimit bounds the time a running server takes for a batch.
-const serverLimit = 5 * time.Minute
+// serverLimit bounds the time a running server takes for a batch, of so many commands or groupBytes.
+const (
+	serverLimit    = 5 * time.Minute
+	serverCommands = 256
+)
 
 // server is a running server as target: of kevy, or any that knows the commands.
-type server struct{ c *client.Conn }
+type server struct {
+	c     *client.Conn
+	sent  [][][]byte // commands without a reply yet
+	bytes int        // of them
+}
 
 // newServer connects. Unless replace is set the server must be empty.
 func newServer(ctx context.Context, o *Options) (*server, error) {
@@ -169,41 +177,64 @@ func newServer(ctx context.Context, o *Options) (*server, error) {
 		c.Close()
 		return nil, fmt.Errorf("%s: %w", o.Addr, err)
 	}
-	return &server{c}, nil
+	return &server{c: c}, nil
 }
 
 func (s *server) apply(cause log.FrameCause, cmds [][][]byte) error {
 	whole := cause != log.ByRestore && len(cmds) > 1
 	if whole {
-		cmds = append(append([][][]byte{{[]byte("MULTI")}}, cmds...), [][]byte{[]byte("EXEC")})
+		s.send([][]byte{[]byte("MULTI")})
 	}
 	for _, args := range cmds {
-		s.c.Queue(args...)
+		s.send(args)
+	}
+	if whole {
+		s.send([][]byte{[]byte("EXEC")})
+	}
+	if len(s.sent) < serverCommands && s.bytes < groupBytes {
+		return nil
+	}
+	return s.settle()
+}
+
+func (s *server) send(args [][]byte) {
+	s.c.Queue(args...)
+	s.sent = append(s.sent, args)
+	for _, a := range args {
+		s.bytes += len(a)
+	}
+}
+
+// settle sends what is queued and reads the replies.
+func (s *server) settle() error {
+	if len(s.sent) == 0 {
+		return nil
 	}
 	if err := s.c.Flush(serverLimit); err != nil {
 		return err
 	}
 	var failed error
-	for i, args := range cmds {
-		v, err := s.c.Skip()
-		if err != nil {
-			return err
-		}
-		if all, ok := v.([]any); ok && whole && i == len(cmds)-1 {
-			for k, v := range all {
-				if bad, ok := v.(client.Error); ok && failed == nil {
-					failed = refused(cmds[k+1], string(bad))
-				}
-			}
-		}
+	check := func(args [][]byte, v any) {
 		if bad, ok := v.(client.Error); ok && failed == nil {
 			failed = refused(args, string(bad))
 		}
 	}
+	for i, args := range s.sent {
+		v, err := s.c.Skip()
+		if err != nil {
+			return err
+		}
+		check(args, v)
+		if all, ok := v.([]any); ok && string(args[0]) == "EXEC" && len(all) < i {
+			for k, v := range all {
+				check(s.sent[i-len(all)+k], v)
+			}
+		}
+	}
+	clear(s.sent)
+	s.sent, s.bytes = s.sent[:0], 0
 	return failed
 }
-
-func (s *server) settle() error { return nil }
 
 // discard is the logger of nobody.
 func discard(l *slog.Logger) *slog.Logger {

@@ -180,6 +180,9 @@ func TestImportAOF(t *testing.T) {
 		to := filepath.Join(t.TempDir(), "new")
 		kevyRun(t, "import", "--aof", filepath.Join(s.Dir, "appendonlydir"), "--to", to)
 		imported(t, to, want)
+		srv := proc.ForTest(t, "--shards", "2")
+		kevyRun(t, "import", "--aof", filepath.Join(s.Dir, "appendonlydir"), "--addr", srv.Addr)
+		compare(t, srv, want)
 	}
 }
 
@@ -383,4 +386,34 @@ func err0(t *testing.T, file string, b []byte) string {
 	}
 	_, err := migrate.Run(t.Context(), migrate.Options{RDB: file, DryRun: true})
 	return fmt.Sprint(err)
+}
+
+// TestImportIntoServer: a server with keys is left alone, and a command that it refuses is named.
+func TestImportIntoServer(t *testing.T) {
+	srv := proc.ForTest(t)
+	c, err := srv.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var file []byte
+	for _, line := range []string{"SET a 1", "MULTI", "SET b 1", "LPUSH a x", "EXEC", "SET c 1"} {
+		file = wire.AppendCommand(file, wire.Bytes(strings.Fields(line)...))
+	}
+	o := migrate.Options{AOF: filepath.Join(t.TempDir(), "a.aof"), Addr: srv.Addr}
+	if err := os.WriteFile(o.AOF, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *migrate.CommandError
+	if _, err := migrate.Run(t.Context(), o); !errors.As(err, &refused) || !strings.HasPrefix(refused.Reply, "WRONGTYPE") ||
+		refused.Command != `["LPUSH" "a" "x"]` || !strings.Contains(err.Error(), "only a part") {
+		t.Errorf("%v", err)
+	}
+	if _, err := migrate.Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "it has 3 keys already") {
+		t.Errorf("%v", err)
+	}
+	o.Addr = "127.0.0.1:1"
+	if _, err := migrate.Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v", err)
+	}
 }
