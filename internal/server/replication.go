@@ -24,13 +24,17 @@ type replication struct {
 	mu       sync.Mutex // held while the role changes
 	follower atomic.Pointer[replica.Follower]
 	stopped  bool
-	former   string // replication id of the history before the last promotion
-	formerAt uint64 // and where that was
+	former   atomic.Pointer[former]
+}
+
+// former is the history that a server followed before it was promoted: its id, and the offset at which that was.
+type former struct {
+	id string
+	at uint64
 }
 
 // initReplication prepares for followers. What the configuration names is followed from Serve on.
 func (srv *Server) initReplication() {
-	srv.repl.former = strings.Repeat("0", 40)
 	srv.repl.source = replica.NewSource(srv.eng, srv.eng.FS(), srv.replID, srv.checkReplicas)
 	if srv.eng.Following() {
 		srv.setGate(gateFollower, true)
@@ -109,12 +113,12 @@ func (srv *Server) promote() error {
 		return nil
 	}
 	f.Stop()
-	former, at := srv.replID(), srv.replOffset()
+	was := &former{srv.replID(), srv.replOffset()}
 	if err := srv.eng.Promote(); err != nil {
 		return err
 	}
 	srv.ids.changeReplID()
-	r.former, r.formerAt = former, at
+	r.former.Store(was)
 	r.follower.Store(nil)
 	srv.setGate(gateFollower|gateStale, false)
 	srv.configured("")

@@ -79,16 +79,14 @@ func (r *report) replication() {
 		r.following(f, offset)
 	}
 	r.followers(offset)
-	srv.repl.mu.Lock()
-	former, at := srv.repl.former, int64(srv.repl.formerAt) //nolint:gosec // a count of frames
-	srv.repl.mu.Unlock()
-	if strings.Trim(former, "0") == "" {
-		at = -1
+	former, at := strings.Repeat("0", 40), int64(-1)
+	if f := srv.repl.former.Load(); f != nil {
+		former, at = f.id, int64(f.at) //nolint:gosec // a count of frames
 	}
 	r.fields(
 		"master_failover_state", "no-failover", "master_replid", srv.replID(), "master_replid2", former,
 		"master_repl_offset", offset, "second_repl_offset", at,
-		"repl_backlog_active", bit(r.stats.Keys >= 0), "repl_backlog_size", r.text("repl-backlog-size"),
+		"repl_backlog_active", 1, "repl_backlog_size", r.text("repl-backlog-size"),
 		"repl_backlog_first_byte_offset", 0, "repl_backlog_histlen", 0,
 	)
 	dir := srv.eng.Dir()

@@ -146,16 +146,16 @@ func framesFor(t *testing.T, s, r *Store) (parts []engine.Foreign) {
 	return parts
 }
 
-// follows checks that r is as s is.
-func (r *Store) follows(when string, s *Store) {
-	r.T.Helper()
-	if x, y := r.Cursors(), s.Cursors(); !slices.Equal(x, y) {
-		r.T.Fatalf("%s: cursors %v, live %v", when, x, y)
+// follows checks that s is as live is.
+func (s *Store) follows(when string, live *Store) {
+	s.T.Helper()
+	if x, y := s.Cursors(), live.Cursors(); !slices.Equal(x, y) {
+		s.T.Fatalf("%s: cursors %v, live %v", when, x, y)
 	}
-	for i := range s.E.Shards() {
-		if x, y := r.E.Dir().Lineage(i), s.E.Dir().Lineage(i); !slices.Equal(x, y) {
-			r.T.Errorf("%s: lineage %v, live %v", when, x, y)
+	for i := range live.E.Shards() {
+		if x, y := s.E.Dir().Lineage(i), live.E.Dir().Lineage(i); !slices.Equal(x, y) {
+			s.T.Errorf("%s: lineage %v, live %v", when, x, y)
 		}
 	}
-	r.same(when, s.point())
+	s.same(when, live.point())
 }
