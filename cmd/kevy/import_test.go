@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,5 +118,56 @@ func TestImportFlags(t *testing.T) {
 	}
 	if code, _, errs := kevy("import", file+"x", "--to", filepath.Join(t.TempDir(), "new")); code != exitFailed || !strings.Contains(errs, "no such file") {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// TestImportKilled: what a killed import leaves can't be served.
+func TestImportKilled(t *testing.T) {
+	bin, err := proc.Kevy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // over
+	go func() {     // a primary that stops in the middle of its copy
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			in := bufio.NewScanner(nc)
+			for in.Scan() {
+				switch in.Text() {
+				case "PING", "eof", "listening-port":
+					_, _ = nc.Write([]byte("+OK\r\n"))
+				case "PSYNC":
+					_, _ = fmt.Fprintf(nc, "+FULLRESYNC %040d 0\r\n$9999999\r\nREDIS0010", 1)
+					for i := range 500 {
+						_, _ = fmt.Fprintf(nc, "\x00\x04k%03d\x01v", i)
+					}
+				}
+			}
+		}
+	}()
+	dir := filepath.Join(t.TempDir(), "new")
+	cmd := exec.Command(bin, "import", "--from", "redis://"+l.Addr().String(), "--to", dir, "--shards", "1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "frames of values", func() bool {
+		b, _ := os.ReadFile(filepath.Join(dir, "shard-00", "00000000000000000001.seg")) // not there yet
+		return bytes.Contains(b, []byte("k127"))
+	})
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // killed
+	srv, err := proc.StartKevy(dir)
+	if err == nil {
+		_ = srv.Kill()
+	}
+	if err == nil || !strings.Contains(err.Error(), "the frames before are missing") {
+		t.Error(err)
 	}
 }
