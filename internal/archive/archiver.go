@@ -57,6 +57,7 @@ type Archiver struct {
 	orphans map[string]int64 // objects that no manifest names, and their sizes
 	skipped map[string]bool  // sets that are of no use here
 	sweep   bool             // look for orphans after the next good pass
+	logsAt  time.Time        // when the logs were last looked at
 
 	mu     sync.Mutex
 	status Status

@@ -59,13 +59,16 @@ func (m *manifest) dropBefore(cursors []log.Cursor, nowMS int64) {
 	}
 }
 
+// maxRetired bounds the retired objects, and so the manifest: beyond it the oldest go before their time.
+const maxRetired = 4096
+
 // removeRetired removes the objects that have been no part of the archive for the time of grace.
 func (a *Archiver) removeRetired(ctx context.Context) error {
 	m := a.man.clone()
 	m.Retired = nil
 	now := a.src.Now()
-	for _, r := range a.man.Retired {
-		if now-r.AtMS < a.o.Grace.Milliseconds() {
+	for i, r := range a.man.Retired {
+		if now-r.AtMS < a.o.Grace.Milliseconds() && len(a.man.Retired)-i <= maxRetired {
 			m.Retired = append(m.Retired, r)
 			continue
 		}

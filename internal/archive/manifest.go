@@ -158,6 +158,11 @@ func (m *manifest) clone() *manifest {
 
 // validate checks what no manifest may violate: writing and reading both call it.
 func (m *manifest) validate() error {
+	for name := range m.names() {
+		if !ours.MatchString(name) {
+			return fmt.Errorf("%w: %q is no name of an object", ErrCorrupt, name)
+		}
+	}
 	if n := len(m.Shards); n > log.MaxShards || n == 0 && len(m.Sets) > 0 {
 		return fmt.Errorf("%w: %d shards", ErrCorrupt, n)
 	}

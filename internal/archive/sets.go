@@ -53,6 +53,9 @@ func (a *Archiver) shipSet(ctx context.Context, id string) error {
 	p := setPart{ID: id, TimeMS: set.TimeMS, Keys: set.Keys(), Cursors: cursors}
 	dir := snapshot.Dir(a.src.Dir.Path(), id)
 	for i := range cursors {
+		if err := a.shipLogsIfDue(ctx); err != nil {
+			return err
+		}
 		o, err := a.uploadFile(ctx, dir, id, path.Base(snapshot.ShardPath(dir, i)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return a.abandon()

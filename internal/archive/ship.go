@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/kevydb/kevy/log"
 )
 
 // shipLogs brings the logs up to a cut, publishes that, and lets go of what is whole in the archive.
 func (a *Archiver) shipLogs(ctx context.Context) error {
+	a.logsAt = time.Now()
 	if a.upToDate() {
 		return a.hold()
 	}
@@ -33,6 +35,14 @@ func (a *Archiver) shipLogs(ctx context.Context) error {
 		return err
 	}
 	return a.hold()
+}
+
+// shipLogsIfDue is shipLogs in the middle of something long, when its time has come.
+func (a *Archiver) shipLogsIfDue(ctx context.Context) error {
+	if time.Since(a.logsAt) < a.o.Interval {
+		return nil
+	}
+	return a.shipLogs(ctx)
 }
 
 // upToDate reports whether there are no frames that the archive has not.
