@@ -13,7 +13,7 @@ import (
 )
 
 // strideFlag says which part of the operations a sweep takes, from a random one on: all of them are 1.
-var strideFlag = flag.Int("archive.stride", 11, "sweeps take one operation of so many")
+var strideFlag = flag.Int("archive.stride", 23, "sweeps take one operation of so many")
 
 // script is a short life that has every step of a pass: parts, merged parts, sealed segments, sets, retention, removal. pass is called
 // where the server would work on the archive.
