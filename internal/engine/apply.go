@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/log"
@@ -18,6 +19,9 @@ type Foreign struct {
 	Raw        []byte      // may begin and end amid a group, but not amid a frame; may be empty. The Applier's from then on.
 }
 
+// maxQueued is how many bytes of a shard may wait for parts of other shards before no more of it should be asked for.
+const maxQueued = 16 << 20
+
 // applyHold is how many bytes of frames at most are applied under one hold of a shard's lock.
 const applyHold = 64 << 10
 
@@ -28,6 +32,7 @@ type Applier struct {
 	e      *Engine
 	shards []inbound
 	frames uint64
+	full   []atomic.Bool // by shard
 }
 
 // inbound is what has come for a shard and is not applied yet.
@@ -52,11 +57,15 @@ type foreignGroup struct {
 
 // NewApplier returns an Applier that begins where the logs end. REQUIRES: the store follows; no other Applier is in use.
 func (e *Engine) NewApplier() *Applier {
-	return &Applier{e: e, shards: make([]inbound, len(e.shards))}
+	return &Applier{e: e, shards: make([]inbound, len(e.shards)), full: make([]atomic.Bool, len(e.shards))}
 }
 
 // Frames returns how many frames have been applied.
 func (a *Applier) Frames() uint64 { return a.frames }
+
+// Full reports whether so much of a shard waits for parts of others that they should come first. There is always a shard that is not
+// full: of those that wait, the one with the smallest transaction id waits for one that does not. Any goroutine.
+func (a *Applier) Full(shard int) bool { return a.full[shard].Load() }
 
 // Apply takes parts and applies all whole groups that can be applied; the rest waits for more parts. What is applied has reached the files
 // when it returns. An error is that of a part that does not belong here, or of the log.
@@ -71,6 +80,10 @@ func (a *Applier) Apply(parts []Foreign) error {
 		if more, err = a.step(); err != nil {
 			return err
 		}
+	}
+	for i := range a.shards {
+		in := &a.shards[i]
+		a.full[i].Store((in.ready || a.atFork(i)) && in.queued() > maxQueued)
 	}
 	e := a.e
 	if err := e.flush(e.all()); err != nil {
@@ -278,6 +291,9 @@ func (a *Applier) decode(i int) error {
 	p, g := &in.queue[0], &in.head
 	if in.st == nil {
 		at := log.Cursor{Generation: p.Generation.Generation, Offset: p.Offset}
+		if tail := a.e.shards[i].log().Tail(); at != tail {
+			return fmt.Errorf("engine: shard %d: frames from %s on, the log ends at %s", i, at, tail)
+		}
 		in.st, in.read = log.NewRawStream(p.Raw, "frames of the store that is followed", i, at), 0
 	}
 	g.start, g.n, g.txn, g.mask = in.st.Cursor(), 0, 0, 0
@@ -309,6 +325,14 @@ func (a *Applier) decode(i int) error {
 		g.raw, in.read, in.ready = p.Raw[in.read:in.st.Position()], in.st.Position(), true
 		return nil
 	}
+}
+
+// queued returns how many bytes are not decoded.
+func (in *inbound) queued() (n int64) {
+	for i := range in.queue {
+		n += int64(len(in.queue[i].Raw))
+	}
+	return n - in.read
 }
 
 // rest leaves of the first run what is not decoded.

@@ -13,6 +13,7 @@
 //	     *1+2n  the source's clock (unix ms), and for each shard its generation and visible tail
 //	     *k     parts: *9 shard, generation, cause, parent, parent offset, time (of the generation), offset of the first frame,
 //	            offset behind the last, bulk: raw frames
+//	  generation 0: this shard is left out
 //	  waits, at most so long, while there is nothing; -NOFRAMES when the frames at a cursor are not there (any more)
 //	REPL.ACK id (generation applied durable)...  -> +OK; on the second connection
 //

@@ -20,6 +20,8 @@ const (
 	longPause  = 5 * time.Second
 	// pullWait is how long the source may wait with an answer: so often there is a sign of life at least, each way.
 	pullWait = time.Second
+	// fullWait is the same while some shards are left out: they are to be asked for soon.
+	fullWait = 20 * time.Millisecond
 	// pullBytes is how many bytes of frames are asked for at a time.
 	pullBytes = 4 << 20
 	// pieceBytes is how many bytes of a snapshot are asked for at a time.

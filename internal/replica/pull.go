@@ -52,11 +52,11 @@ func (k *Link) pull(ctx context.Context, args [][]byte, w *resp.Writer) error {
 	limit := time.NewTimer(time.Duration(min(n[1], 60_000)) * time.Millisecond) //nolint:gosec // bounded
 	defer limit.Stop()
 	for {
-		size, err := k.collect(int(min(n[0], maxReply)))
+		size, err := k.collect(int(min(n[0], maxReply)), at)
 		if err != nil {
 			return err
 		}
-		if size > 0 || len(k.parts) > 0 || !k.wait(ctx, limit.C) {
+		if size > 0 || len(k.parts) > 0 || !k.wait(ctx, limit.C, at) {
 			break
 		}
 	}
@@ -67,7 +67,7 @@ func (k *Link) pull(ctx context.Context, args [][]byte, w *resp.Writer) error {
 // errReplaced is the answer to who goes on with a log in whose place there is another one.
 var errReplaced = errors.New("ERR the log of this server is another one now: connect again")
 
-// place has a reader at each cursor.
+// place has a reader at each cursor, but for those of generation 0.
 func (k *Link) place(dir *log.Dir, at []log.Cursor) error {
 	if k.readers != nil && k.dir != dir {
 		return errReplaced
@@ -77,7 +77,7 @@ func (k *Link) place(dir *log.Dir, at []log.Cursor) error {
 	}
 	for i, c := range at {
 		r := k.readers[i]
-		if r != nil && r.Cursor() == c {
+		if c.Generation == 0 || r != nil && r.Cursor() == c {
 			continue
 		}
 		if r != nil {
@@ -94,10 +94,13 @@ func (k *Link) place(dir *log.Dir, at []log.Cursor) error {
 }
 
 // collect gathers the parts of a reply and returns how many bytes of frames they have.
-func (k *Link) collect(most int) (size int, err error) {
+func (k *Link) collect(most int, at []log.Cursor) (size int, err error) {
 	k.parts = k.parts[:0]
 	each := max(most/len(k.readers), 16<<10)
 	for i := range k.readers {
+		if at[i].Generation == 0 {
+			continue
+		}
 		n, err := k.gather(i, each)
 		if err != nil {
 			return 0, err
@@ -156,9 +159,12 @@ func (k *Link) begin(shard int, c log.Cursor) {
 }
 
 // wait waits until there may be more, and reports whether to look.
-func (k *Link) wait(ctx context.Context, limit <-chan time.Time) bool {
+func (k *Link) wait(ctx context.Context, limit <-chan time.Time, at []log.Cursor) bool {
 	ready := make(chan struct{}, 1)
-	for _, r := range k.readers {
+	for i, r := range k.readers {
+		if at[i].Generation == 0 {
+			continue
+		}
 		defer r.OnAdvance(func() {
 			select {
 			case ready <- struct{}{}:

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,11 +28,12 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 	for i := range at {
 		at[i] = eng.Dir().Log(i).Tail()
 	}
+	a := eng.NewApplier()
 	replies := make(chan *pulled, 1)
 	go func() {
 		defer close(replies)
 		for wait := time.Duration(0); ctx.Err() == nil; wait = pullWait { // the first one tells that the link is up
-			p, err := f.pull(c, at, wait)
+			p, err := f.pull(c, at, a.Full, wait)
 			if err != nil {
 				cancel(err)
 				return
@@ -50,7 +52,7 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 			cancel(err)
 		}
 	}()
-	err := f.applyAll(ctx, replies, kick)
+	err := f.applyAll(ctx, a, replies, kick)
 	cancel(err)
 	if ctx.Err() != nil && !isNoFrames(context.Cause(ctx)) {
 		c.Close()
@@ -62,8 +64,7 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 }
 
 // applyAll applies replies as they come.
-func (f *Follower) applyAll(ctx context.Context, replies <-chan *pulled, kick chan<- struct{}) error {
-	a := f.o.Engine.NewApplier()
+func (f *Follower) applyAll(ctx context.Context, a *engine.Applier, replies <-chan *pulled, kick chan<- struct{}) error {
 	begun, counted := false, uint64(0)
 	for {
 		var p *pulled
@@ -116,10 +117,16 @@ func (f *Follower) progress(p *pulled, frames uint64, first bool) {
 	})
 }
 
-// pull asks for what comes behind the cursors, which it moves.
-func (f *Follower) pull(c *client.Conn, at []log.Cursor, wait time.Duration) (*pulled, error) {
+// pull asks for what comes behind the cursors, which it moves, of the shards that are not full.
+func (f *Follower) pull(c *client.Conn, at []log.Cursor, full func(shard int) bool, wait time.Duration) (*pulled, error) {
+	ask := slices.Clone(at)
+	for i := range ask {
+		if full(i) {
+			ask[i], wait = log.Cursor{}, min(wait, fullWait)
+		}
+	}
 	args := [][]byte{[]byte("REPL.PULL"), strconv.AppendInt(nil, pullBytes, 10), strconv.AppendInt(nil, wait.Milliseconds(), 10)}
-	for _, cur := range at {
+	for _, cur := range ask {
 		args = append(args, strconv.AppendUint(nil, cur.Generation, 10), strconv.AppendUint(nil, cur.Offset, 10))
 	}
 	if err := c.Send(wait+f.o.Timeout(), args...); err != nil {

@@ -233,3 +233,41 @@ func TestKills(t *testing.T) {
 	l.check(t, b)
 	b.want(t, "repl_full_copies", "0")
 }
+
+// TestAccess: a replica logs in; a source that wants a password says why the link is down; SLAVEOF works in a transaction, as Sentinel
+// sends it.
+func TestAccess(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b")
+	a.ok("ACL", "SETUSER", "rep", "on", ">secret", "-@all", "+repl.hello", "+repl.snapshot", "+repl.fetch", "+repl.pull", "+repl.ack")
+	a.ok("ACL", "SETUSER", "default", "-@admin")
+	b.follow(a)
+	eventually(t, "the reason", func() string {
+		if e := b.info("replication", "repl_error"); !strings.Contains(e, "NOPERM") {
+			return e
+		}
+		return ""
+	})
+	b.ok("CONFIG", "SET", "masteruser", "rep", "masterauth", "secret")
+	a.ok("MSET", "x", "1", "y", "2")
+	same(t, a, b)
+	c, err := b.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, args := range [][]string{{"MULTI"}, {"SLAVEOF", "NO", "ONE"}, {"CLIENT", "KILL", "TYPE", "pubsub"}, {"EXEC"}} {
+		if r, err := c.Do(args...); err != nil || r.IsError() {
+			t.Fatalf("%v: %s, %v", args, r.String(), err)
+		}
+	}
+	eventually(t, "promotion in a transaction", func() string {
+		r := b.do("SET", "x", "2")
+		if r.IsError() {
+			return r.Text()
+		}
+		return ""
+	})
+	if role := b.ok("ROLE"); role.Elems[0].Text() != "master" {
+		t.Errorf("ROLE after a promotion: %s", role.String())
+	}
+}

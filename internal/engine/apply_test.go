@@ -1,0 +1,119 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/testkit/gate"
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+)
+
+// partsOf returns the frames of a shard, in parts of up to n frames.
+func partsOf(t *testing.T, s *gate.Store, shard, n int) (parts []engine.Foreign) {
+	t.Helper()
+	l := s.E.Dir().Log(shard)
+	if err := s.E.Flush(shard); err != nil {
+		t.Fatal(err)
+	}
+	lin := l.Lineage()
+	r, err := l.NewReader(log.Cursor{Generation: lin[0].Generation}, log.ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i := 0; ; i++ {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return parts
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%n == 0 {
+			parts = append(parts, engine.Foreign{Shard: shard, Generation: lin[0], Offset: f.Cursor.Offset})
+		}
+		p := &parts[len(parts)-1]
+		p.Raw = append(p.Raw, r.Raw()...)
+	}
+}
+
+// TestApplyHeldBack: a shard whose head waits for its other part applies nothing, says when it is full, and shows the group
+// when it is whole.
+func TestApplyHeldBack(t *testing.T) {
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, vfs.NewMem(), 2, clock)
+	defer s.Close()
+	s.Do("MSET a 1 b 2 c 3 d 4 e 5 f 6")
+	big := strings.Repeat("x", 1<<20)
+	for i := range 50 {
+		s.Do(fmt.Sprintf("SET k%d %s", i, big))
+	}
+	r := followOf(t, s, clock)
+	defer r.Close()
+	a := r.E.NewApplier()
+	first := partsOf(t, s, 0, 1)
+	for len(first) > 0 {
+		if err := a.Apply(first[:1]); err != nil {
+			t.Fatal(err)
+		}
+		first = first[1:]
+	}
+	if !a.Full(0) || a.Full(1) {
+		t.Errorf("full: %v and %v", a.Full(0), a.Full(1))
+	}
+	if n := a.Frames(); n != 0 {
+		t.Errorf("%d frames applied without the other part of the first group", n)
+	}
+	parts := partsOf(t, s, 1, 3)
+	for i := range parts {
+		if err := a.Apply(parts[i : i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.Full(0) || a.Full(1) || !slices.Equal(r.Cursors(), s.Cursors()) || r.Digest() != s.Digest() {
+		t.Errorf("cursors %v, live %v", r.Cursors(), s.Cursors())
+	}
+	bad := partsOf(t, s, 1, 1)[:1]
+	if err := a.Apply(bad); err == nil {
+		t.Error("frames that are there already are accepted")
+	}
+}
+
+// followOf opens an empty store that follows s from its beginning.
+func followOf(t *testing.T, s *gate.Store, clock *gate.Clock) *gate.Store {
+	t.Helper()
+	fs := vfs.NewMem()
+	r := gate.Open(t, fs, s.E.Shards(), clock)
+	if err := r.E.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	d, _, err := log.Open(log.Options{FS: fs, Dir: gate.Dir, Follower: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := &log.Base{HashSeed: s.E.Seed(), Set: "none"}
+	for i := range s.E.Shards() {
+		lin := s.E.Dir().Lineage(i)
+		base.Cursors = append(base.Cursors, log.Cursor{Generation: lin[0].Generation})
+		base.Lineage = append(base.Lineage, lin[:1])
+	}
+	d, _, err = d.Replace(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The state at the beginning is that of no snapshot.
+	if err := errors.Join(d.SetSnapshot("", nil), d.Close(true)); err != nil {
+		t.Fatal(err)
+	}
+	e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: fs, Dir: gate.Dir, Follower: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gate.Over(t, e, fs, clock)
+}
