@@ -28,6 +28,7 @@ type FS struct {
 type entry struct {
 	bytes   []byte
 	objects []object
+	parts   bool // the objects are no file by themselves: they are always fetched, so that damage is named by object
 	size    int64
 	ms      int64
 }
@@ -56,7 +57,7 @@ func OpenFS(ctx context.Context, s Store) (fsys *FS, dir string, err error) {
 				suffix = ".sealed"
 			}
 			all := g.objects()
-			f.add(fmt.Sprintf("shard-%02d/%020d%s", i, g.Number, suffix), &entry{objects: all, size: size(all), ms: m.CutMS})
+			f.add(fmt.Sprintf("shard-%02d/%020d%s", i, g.Number, suffix), &entry{objects: all, parts: g.Sealed == nil, size: size(all), ms: m.CutMS})
 		}
 	}
 	for _, set := range m.Sets {
@@ -195,11 +196,12 @@ func (f *FS) SyncDir(name string) error { return readOnly("sync", name) }
 // Lock fails.
 func (f *FS) Lock(name string) (io.Closer, error) { return nil, readOnly("lock", name) }
 
-// Reads of at most smallRead bytes go to the store, probeBytes in all of one open file; then its objects are fetched. Headers and
-// indexes are read so without the rest.
+// The first probes of an open file, of at most probeBytes each, go to the store; then its objects are fetched, and small ones at once. So
+// headers and indexes are read without the rest.
 const (
-	smallRead  = 64 << 10
-	probeBytes = 256 << 10
+	probes      = 6
+	probeBytes  = 4 << 20
+	smallObject = 64 << 10
 )
 
 // file is an open file.
@@ -207,7 +209,7 @@ type file struct {
 	fs     *FS
 	entry  *entry
 	mu     sync.Mutex
-	probed int64
+	probed int
 	held   []*cached // by object, nil: not fetched
 	closed bool
 }
@@ -261,12 +263,12 @@ func (f *file) readObject(p []byte, i int, off int64) (int, error) {
 		f.held = make([]*cached, len(f.entry.objects))
 	}
 	c, o := f.held[i], f.entry.objects[i]
-	small := c == nil && len(p) <= smallRead && f.probed < probeBytes && o.Size > smallRead
-	if small {
-		f.probed += int64(len(p))
+	probe := c == nil && len(p) <= probeBytes && f.probed < probes && o.Size > smallObject && !f.entry.parts
+	if probe {
+		f.probed++
 	}
 	var err error
-	if c == nil && !small {
+	if c == nil && !probe {
 		if c, err = f.fs.cache.get(o); err == nil {
 			f.held[i] = c
 		}
@@ -275,7 +277,7 @@ func (f *file) readObject(p []byte, i int, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if small {
+	if probe {
 		return f.fs.cache.read(o, p, off)
 	}
 	n, err := c.data.ReadAt(p, off)
