@@ -110,6 +110,9 @@ func damageObject(t *testing.T, store *s3.Server, expect func(int, string, ...st
 func TestArchivePlaces(t *testing.T) {
 	dir := t.TempDir()
 	for _, place := range []string{"file://" + dir + "/none", "file:///"} {
+		if code, _, errs := kevy("restore", "--from", dir, "--to", place); code != exitUsage || !strings.Contains(errs, "--to") {
+			t.Errorf("--to %s: exit code %d, %s", place, code, errs)
+		}
 		if code, out, errs := kevy("verify", place); code != exitFailed || out != "" || !strings.Contains(errs, "archive") {
 			t.Errorf("%s: exit code %d, %s%s", place, code, out, errs)
 		}

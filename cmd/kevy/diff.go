@@ -56,7 +56,7 @@ func parsePlace(text, dir string, now time.Time) (p place, err error) {
 	if dir == "" || point == "" {
 		return p, fmt.Errorf("%q: want DIR@POINT", text)
 	}
-	p.dir = slashed(dir)
+	p.dir = dir
 	if p.point, err = history.ParsePoint(point, now); err != nil {
 		return p, fmt.Errorf("%q: %w", text, err)
 	}

@@ -47,12 +47,12 @@ func logCommand(args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-// oneDir takes the one argument that names a directory.
+// oneDir takes the one argument that names a directory, or an archive.
 func oneDir(args []string) (string, error) {
 	if len(args) != 1 || args[0] == "" {
 		return "", errors.New("want one argument: the data directory")
 	}
-	return slashed(args[0]), nil
+	return args[0], nil
 }
 
 func logList(args []string, stdout, stderr io.Writer) int {

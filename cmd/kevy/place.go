@@ -11,7 +11,7 @@ import (
 // the last use of src.
 func openPlace(place string) (src history.Source, done func(), err error) {
 	if !archive.IsURL(place) {
-		return history.Source{Dir: place}, func() {}, nil
+		return history.Source{Dir: slashed(place)}, func() {}, nil
 	}
 	store, err := archive.OpenStore(place)
 	if err != nil {

@@ -155,6 +155,8 @@ func restore(args []string, stdout, stderr io.Writer) int {
 			return errors.New("--from is missing: name the data directory to restore from")
 		case o.to == "" && !o.dryRun:
 			return errors.New("--to is missing: name the data directory to make")
+		case archive.IsURL(o.to):
+			return errors.New("--to is the URL of an archive: name a data directory to make; a server that uses it archives it")
 		}
 		if err := o.checkServer(); err != nil {
 			return err
@@ -167,7 +169,7 @@ func restore(args []string, stdout, stderr io.Writer) int {
 	if isServer(o.from) {
 		return restoreServer(t, &o)
 	}
-	src, done, err := openPlace(slashed(o.from))
+	src, done, err := openPlace(o.from)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -189,10 +191,10 @@ func restore(args []string, stdout, stderr io.Writer) int {
 	return t.print(res, func() []byte { return describeRestored(&o, res) })
 }
 
-// slashed makes an absolute, slash-separated path of a directory's name; "" stays, and so does the URL of an archive.
+// slashed makes an absolute, slash-separated path of a directory's name; "" stays.
 func slashed(dir string) string {
-	if dir == "" || archive.IsURL(dir) {
-		return dir
+	if dir == "" {
+		return ""
 	}
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
