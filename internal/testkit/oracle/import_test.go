@@ -374,12 +374,13 @@ func TestImportRefuses(t *testing.T) {
 	}
 	refuse("more behind", append(slices.Clone(good), 'x'))
 	refuse("version", append([]byte("REDIS0099"), good[9:]...))
-	if strings.Contains(err0(t, file, good), "byte") {
+	if strings.Contains(dryRun(t, file, good), "byte") {
 		t.Error("the good file is refused")
 	}
 }
 
-func err0(t *testing.T, file string, b []byte) string {
+// dryRun reads a file and returns the error's text.
+func dryRun(t *testing.T, file string, b []byte) string {
 	t.Helper()
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
