@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/testkit/gate"
@@ -15,7 +16,7 @@ import (
 )
 
 // partsOf returns the frames of a shard, in parts of up to n frames.
-func partsOf(t *testing.T, s *gate.Store, shard, n int) (parts []engine.Foreign) {
+func partsOf(t testing.TB, s *gate.Store, shard, n int) (parts []engine.Foreign) {
 	t.Helper()
 	l := s.E.Dir().Log(shard)
 	if err := s.E.Flush(shard); err != nil {
@@ -86,7 +87,7 @@ func TestApplyHeldBack(t *testing.T) {
 }
 
 // followOf opens an empty store that follows s from its beginning.
-func followOf(t *testing.T, s *gate.Store, clock *gate.Clock) *gate.Store {
+func followOf(t testing.TB, s *gate.Store, clock *gate.Clock) *gate.Store {
 	t.Helper()
 	fs := vfs.NewMem()
 	r := gate.Open(t, fs, s.E.Shards(), clock)
@@ -116,4 +117,36 @@ func followOf(t *testing.T, s *gate.Store, clock *gate.Clock) *gate.Store {
 		t.Fatal(err)
 	}
 	return gate.Over(t, e, fs, clock)
+}
+
+// BenchmarkApply applies frames of SETs, each a group, as they come from a source.
+func BenchmarkApply(b *testing.B) {
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(b, vfs.NewMem(), 1, clock)
+	defer s.Close()
+	const frames = 200_000
+	for i := range frames {
+		s.Do(fmt.Sprintf("SET key:%d value:%d", i%50_000, i))
+	}
+	parts := partsOf(b, s, 0, 10_000)
+	var took time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		r := followOf(b, s, clock)
+		a := r.E.NewApplier()
+		own := slices.Clone(parts)
+		b.StartTimer()
+		began := time.Now()
+		for i := range own {
+			if err := a.Apply(own[i : i+1]); err != nil {
+				b.Fatal(err)
+			}
+		}
+		took += time.Since(began)
+		b.StopTimer()
+		r.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.N)*frames/took.Seconds(), "frames/s")
 }
