@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -26,12 +27,31 @@ func (e *Engine) BeginBootstrap(set snapshot.Set) (*Bootstrap, error) {
 	if err := e.checkpoint.beginPrune(); err != nil {
 		return nil, err
 	}
-	tmp, err := snapshot.Begin(e.fs, e.Dir().Path(), set.ID)
+	tmp, err := e.placeFor(set.ID)
 	if err != nil {
 		e.checkpoint.endPrune()
 		return nil, err
 	}
 	return &Bootstrap{e: e, set: set, tmp: tmp}, nil
+}
+
+// placeFor makes the directory in which a set of another store is put together. A set of that name may be left from a bootstrap that
+// ended between its publication and its becoming the base.
+func (e *Engine) placeFor(id string) (tmp string, err error) {
+	data := e.Dir().Path()
+	if inUse, _ := e.Dir().Snapshot(); id == inUse {
+		return "", fmt.Errorf("engine: snapshot set %s is the one in force", id)
+	}
+	ids, err := snapshot.List(e.fs, data)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(ids, id) {
+		if err := snapshot.Remove(e.fs, data, id); err != nil {
+			return "", err
+		}
+	}
+	return snapshot.Begin(e.fs, data, id)
 }
 
 // Set returns the set.

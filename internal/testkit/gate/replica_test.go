@@ -82,6 +82,17 @@ func bootstrap(t *testing.T, s, r *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	left := snapshot.Dir(Dir, id) // of a bootstrap that a crash has ended
+	if err := r.FS.MkdirAll(left); err != nil {
+		t.Fatal(err)
+	}
+	f, err := r.FS.Create(snapshot.ShardPath(left, 0))
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	b, err := r.E.BeginBootstrap(set)
 	if err != nil {
 		t.Fatal(err)

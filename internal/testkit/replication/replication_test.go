@@ -271,3 +271,43 @@ func TestAccess(t *testing.T) {
 		t.Errorf("ROLE after a promotion: %s", role.String())
 	}
 }
+
+// TestForks changes roles again and again, each time with writes that only the former source has, and that it must drop.
+func TestForks(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b")
+	b.follow(a)
+	b.up(t)
+	for i := range rounds(6) {
+		n := strconv.Itoa(i)
+		a.ok("MSET", "x", n, "y", n, "z"+n, n)
+		switch i % 3 {
+		case 1:
+			a.ok("FLUSHALL")
+			a.ok("SET", "flushed", n)
+		case 2:
+			a.ok("SAVE")
+		}
+		same(t, a, b)
+		b.ok("REPLICAOF", "NO", "ONE")
+		for range 1 + i%2*300 {
+			a.ok("MSET", "x", "lost"+n, "y", "lost", "lost"+n, "1")
+		}
+		if i%4 == 3 {
+			a.ok("FLUSHALL")
+		}
+		b.ok("MSET", "x", "kept"+n, "y", "kept")
+		a.follow(b)
+		same(t, b, a)
+		if r := a.ok("MGET", "x", "lost"+n); r.Elems[0].Text() != "kept"+n || !r.Elems[1].Null {
+			t.Errorf("round %d: %s", i, r.String())
+		}
+		if i%2 == 1 {
+			_ = a.Kill()
+			a.flags = []string{"--shards", "2", "--replicaof", "127.0.0.1 " + strconv.Itoa(b.port)}
+			a.restart()
+			same(t, b, a)
+		}
+		a.want(t, "repl_full_copies", "0")
+		a, b = b, a
+	}
+}
