@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -86,7 +87,7 @@ func (a *Archiver) shipShard(ctx context.Context, m *manifest, shard int, cut lo
 		if last {
 			err = a.shipPart(ctx, m, shard, s, cut.Offset)
 		} else {
-			err = a.shipWhole(ctx, m, shard, s, info.End)
+			err = a.shipWhole(ctx, m, shard, s, &info)
 		}
 		if err != nil {
 			return err
@@ -114,8 +115,9 @@ func mergeLineage(p *shardPart, lineage []log.Lineage, upTo uint64) []log.Lineag
 	return all
 }
 
-// shipWhole takes a segment that has ended: sealed, if it is worth it.
-func (a *Archiver) shipWhole(ctx context.Context, m *manifest, shard int, s *segment, end uint64) error {
+// shipWhole takes a segment that has ended: sealed, if it is worth it. A damaged one is taken as it is, which INFO shows and verify
+// names: what lies behind it can be restored from a newer set all the same.
+func (a *Archiver) shipWhole(ctx context.Context, m *manifest, shard int, s *segment, info *log.SegmentInfo) error {
 	if s.Whole {
 		return nil
 	}
@@ -127,13 +129,18 @@ func (a *Archiver) shipWhole(ctx context.Context, m *manifest, shard int, s *seg
 		return err
 	}
 	defer c.Close()
+	end, err := c.End(s.Start, log.HeaderBytes, info.End)
+	if errors.Is(err, ErrCorrupt) {
+		a.o.Logger.Error("a damaged segment goes to the archive as it is", "shard", shard, "segment", s.Number, "error", err)
+		end, err = info.RawBytes, nil
+	}
+	if err != nil {
+		return err
+	}
 	src, size := c.Sealed()
 	if src == nil {
-		if err := a.addPart(ctx, m, shard, s, c, end); err != nil {
-			return err
-		}
 		s.Whole = true
-		return nil
+		return a.addPart(ctx, m, shard, s, c, end, info.End)
 	}
 	o, err := a.upload(ctx, fmt.Sprintf("shard-%02d/%020d.sealed", shard, s.Number), src, size)
 	if err != nil {
@@ -151,14 +158,18 @@ func (a *Archiver) shipPart(ctx context.Context, m *manifest, shard int, s *segm
 		return err
 	}
 	defer c.Close()
-	return a.addPart(ctx, m, shard, s, c, to)
+	end, err := c.End(log.Cursor{Generation: s.Start.Generation, Offset: s.end()}, max(s.bytes(), log.HeaderBytes), to)
+	if err != nil {
+		return err
+	}
+	return a.addPart(ctx, m, shard, s, c, end, to)
 }
 
-func (a *Archiver) addPart(ctx context.Context, m *manifest, shard int, s *segment, c *log.Copy, to uint64) error {
+// addPart takes the raw bytes before end, which are the frames before the offset to.
+func (a *Archiver) addPart(ctx context.Context, m *manifest, shard int, s *segment, c *log.Copy, end int64, to uint64) error {
 	from := s.bytes()
-	end, err := c.End(log.Cursor{Generation: s.Start.Generation, Offset: s.end()}, max(from, log.HeaderBytes), to)
-	if err != nil || end == from {
-		return err
+	if end == from {
+		return nil
 	}
 	n := len(s.Parts)
 	for n > 0 && s.Parts[n-1].Size <= end-from {
