@@ -113,7 +113,7 @@ func (k *Link) collect(most int, at []log.Cursor) (size int, err error) {
 // gather takes frames of a shard, whole groups until there are about most bytes.
 func (k *Link) gather(i, most int) (size int, err error) {
 	r, first := k.readers[i], len(k.parts)
-	begun := r.Cursor().Generation
+	at := r.Cursor().Generation // of the frames gathered last
 	for {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -125,12 +125,11 @@ func (k *Link) gather(i, most int) (size int, err error) {
 		if err != nil {
 			return size, fmt.Errorf("%w: shard %d at %s: %w", errNoFrames, i, r.Cursor(), err)
 		}
-		n := len(k.parts)
-		if n == first || k.parts[n-1].gen.Generation != f.Cursor.Generation {
-			k.begin(i, f.Cursor)
-			n = len(k.parts)
+		if len(k.parts) == first || at != f.Cursor.Generation {
+			k.begin(i, at, f.Cursor)
+			at = f.Cursor.Generation
 		}
-		p, raw := &k.parts[n-1], r.Raw()
+		p, raw := &k.parts[len(k.parts)-1], r.Raw()
 		p.raw = append(p.raw, raw...)
 		p.next = f.Cursor.Offset + 1
 		size += len(raw)
@@ -138,20 +137,25 @@ func (k *Link) gather(i, most int) (size int, err error) {
 			return size, nil
 		}
 	}
-	if c := r.Cursor(); c.Generation != begun && (len(k.parts) == first || k.parts[len(k.parts)-1].gen.Generation != c.Generation) {
-		k.begin(i, c) // nothing is in it yet
+	if c := r.Cursor(); c.Generation != at {
+		k.begin(i, at, c) // nothing is in it yet
 	}
 	return size, nil
 }
 
-// begin adds an empty part.
-func (k *Link) begin(shard int, c log.Cursor) {
-	p := part{shard: shard, gen: log.Lineage{Generation: c.Generation}, offset: c.Offset, next: c.Offset}
+// begin adds an empty part for a cursor, behind one for each generation between that and another one: those have no frames.
+func (k *Link) begin(shard int, after uint64, c log.Cursor) {
 	for _, g := range k.dir.Lineage(shard) {
-		if g.Generation == c.Generation {
-			p.gen = g
+		switch {
+		case g.Generation == c.Generation:
+			k.add(part{shard: shard, gen: g, offset: c.Offset, next: c.Offset})
+		case after < g.Generation && g.Generation < c.Generation:
+			k.add(part{shard: shard, gen: g})
 		}
 	}
+}
+
+func (k *Link) add(p part) {
 	if n := len(k.parts); n < cap(k.parts) {
 		p.raw = k.parts[:n+1][n].raw[:0] // of an earlier reply
 	}

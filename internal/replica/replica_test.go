@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -143,6 +144,27 @@ func TestPullBoundaries(t *testing.T) {
 	}
 	if got, want := s.link(t).at(g2, 6), fmt.Sprintf("%d+0..0", lin[2].Generation); got != want {
 		t.Errorf("a generation without frames, at its fork: %s, want %s", got, want)
+	}
+}
+
+// TestEmptyGenerations: generations without frames are told one by one.
+func TestEmptyGenerations(t *testing.T) {
+	e, s := source(t)
+	g2 := e.Dir().Lineage(0)[1].Generation
+	for range 2 {
+		if err := errors.Join(e.Follow(), e.Promote()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lin := e.Dir().Lineage(0)
+	want := fmt.Sprintf("%d+0..0 %d+0..0", lin[2].Generation, lin[3].Generation)
+	if got := s.link(t).at(g2, 5); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	run(t, e, "SET", "x", "1")
+	want = fmt.Sprintf("%d+3..5 %d+0..0 %d+0..1", g2, lin[2].Generation, lin[3].Generation)
+	if got := s.link(t).at(g2, 3); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -98,8 +98,12 @@ func TestRestart(t *testing.T) {
 		same(t, a, b)
 		b.want(t, "repl_full_copies", "0")
 	}
-	_ = a.Kill()
-	a.restart()
+	_ = b.Kill()
+	for range 3 { // generations without frames
+		_ = a.Kill()
+		a.restart()
+	}
+	b.restart()
 	a.ok("SET", "after", "2")
 	same(t, a, b)
 	b.want(t, "repl_full_copies", "0")
