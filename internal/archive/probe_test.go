@@ -3,6 +3,7 @@ package archive_test
 import (
 	"context"
 	"io"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/archive"
@@ -13,12 +14,12 @@ import (
 // meterStore counts the bytes that are read; it is no store of files, so objects are fetched as from S3.
 type meterStore struct {
 	archive.Store
-	bytes, whole int64
+	bytes, whole atomic.Int64 // objects are read by several goroutines
 }
 
 func (s *meterStore) Get(ctx context.Context, name string, off, size int64) (io.ReadCloser, error) {
 	if size < 0 {
-		s.whole++
+		s.whole.Add(1)
 	}
 	r, err := s.Store.Get(ctx, name, off, size)
 	if err != nil {
@@ -34,7 +35,7 @@ type meterReader struct {
 
 func (r meterReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
-	r.s.bytes += int64(n)
+	r.s.bytes.Add(int64(n))
 	return n, err
 }
 
@@ -53,16 +54,16 @@ func TestProbes(t *testing.T) {
 	m := &meterStore{Store: files}
 	h := read(t, m)
 	listing := h.List()
-	if m.whole > 2+int64(len(listing.Shards)) || m.bytes > total/4 {
-		t.Errorf("a list of %d bytes reads %d of them, and %d whole objects", total, m.bytes, m.whole)
+	if m.whole.Load() > 2+int64(len(listing.Shards)) || m.bytes.Load() > total/4 {
+		t.Errorf("a list of %d bytes reads %d of them, and %d whole objects", total, m.bytes.Load(), m.whole.Load())
 	}
-	before := m.bytes
+	before := m.bytes.Load()
 	b, err := h.Build(history.Latest(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Release()
-	if n := m.bytes - before; n > total*3/2 {
+	if n := m.bytes.Load() - before; n > total*3/2 {
 		t.Errorf("%d bytes are read to restore from %d", n, total)
 	}
 }
