@@ -184,7 +184,8 @@ func (t *turn) task(k task) {
 		c.state &^= parked | running
 		c.claim.Store(unclaimed)
 	case taskRelease:
-		if c.holds--; c.holds == 0 {
+		c.holds = max(0, c.holds-1) // a panic has ended all of them
+		if c.holds == 0 {
 			c.state &^= held
 		}
 	}

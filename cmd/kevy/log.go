@@ -62,16 +62,11 @@ func logList(args []string, stdout, stderr io.Writer) int {
 	if done, code := t.parse(fs, args, func() (err error) { dir, err = oneDir(fs.Args()); return err }); done {
 		return code
 	}
-	src, done, err := openPlace(dir)
+	h, done, err := openHistory(dir)
 	if err != nil {
 		return t.fail(err)
 	}
 	defer done()
-	h, err := history.Open(src)
-	if err != nil {
-		return t.fail(err)
-	}
-	defer h.Close()
 	l := h.List()
 	return t.print(l, func() []byte { return describeListing(l) })
 }

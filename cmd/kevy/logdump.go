@@ -85,16 +85,11 @@ func logDump(args []string, stdout, stderr io.Writer) int {
 	if t.json {
 		o.format = "json"
 	}
-	src, done, err := openPlace(dir)
+	h, done, err := openHistory(dir)
 	if err != nil {
 		return t.fail(err)
 	}
 	defer done()
-	h, err := history.Open(src)
-	if err != nil {
-		return t.fail(err)
-	}
-	defer h.Close()
 	switch {
 	case opts.Shard >= h.Shards():
 		return t.fail(fmt.Errorf("--shard %d: %s has %d shards", opts.Shard, dir, h.Shards()))

@@ -33,3 +33,19 @@ func buildPlace(p place, prefix []byte, m *history.Meter) (*history.Built, error
 	defer done()
 	return history.BuildFrom(src, p.point, prefix, m)
 }
+
+// openHistory opens what a place holds; done ends that.
+func openHistory(place string) (h *history.History, done func(), err error) {
+	src, gone, err := openPlace(place)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h, err = history.Open(src); err != nil {
+		gone()
+		return nil, nil, err
+	}
+	return h, func() {
+		h.Close()
+		gone()
+	}, nil
+}

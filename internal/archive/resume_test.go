@@ -20,7 +20,7 @@ func TestResume(t *testing.T) {
 		l := newLife(t, 61, archive.NewFileStore(ffs, place))
 		l.write(1)
 		l.pass()
-		l.write(100) // several segments
+		l.write(400) // several segments
 		ffs.Inject(func(op faultfs.Op) error {
 			if op.Kind == faultfs.OpCreate && strings.HasSuffix(op.Path, "ARCHIVE.put") {
 				return syscall.EIO
@@ -48,7 +48,7 @@ func TestResume(t *testing.T) {
 		}
 		l.pass()
 		again := l.a.Status().Shipped
-		if sent < 4_000 || damaged == (again == 0) || again > sent {
+		if sent < 10_000 || damaged == (again == 0) || again > sent {
 			t.Errorf("damaged %v: %d bytes were sent, and then %d", damaged, sent, again)
 		}
 		l.record()

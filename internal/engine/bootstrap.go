@@ -216,7 +216,7 @@ func (e *Engine) writeStates(fresh []*state.Keyspace, at []log.Cursor) (set snap
 	for i, ks := range fresh {
 		fs[i] = frozen{cursor: at[i], view: ks.View()}
 	}
-	set, id, err := e.nextSet()
+	set, id, err := e.nextSet(e.now())
 	if err == nil {
 		err = e.writeShards(&set, id, fs)
 	}

@@ -99,20 +99,18 @@ func (e *Engine) writeSet() (set snapshot.Set, err error) {
 		total += fs[i].view.Len()
 	}
 	e.checkpoint.expect(total)
-	set, id, err := e.nextSet()
+	set, id, err := e.nextSet(now)
 	if err != nil {
 		return set, err
 	}
-	set.TimeMS = now
 	if err = e.writeShards(&set, id, fs); err != nil {
 		return set, err
 	}
 	return set, e.adopt(set, fs)
 }
 
-// nextSet names a set that is to be written.
-func (e *Engine) nextSet() (set snapshot.Set, id uint64, err error) {
-	now := e.now()
+// nextSet names a set of the state at a time (unix ms) that is to be written.
+func (e *Engine) nextSet(now int64) (set snapshot.Set, id uint64, err error) {
 	id = max(uint64(now), 1) //nolint:gosec // not negative
 	last, err := e.lastSetID()
 	if id <= last {

@@ -122,6 +122,7 @@ func TestClientOfScriptGoes(t *testing.T) {
 	for strings.HasPrefix(c.do("PING"), "-BUSY") { // until it has seen that
 		time.Sleep(time.Millisecond)
 	}
+	c.want("PING", "+PONG")
 	c.want("DBSIZE", ":0")
 }
 
