@@ -62,7 +62,9 @@ func (r *runner) restart(ctx context.Context) (err error) {
 	}
 	times := make([][]float64, len(r.peers))
 	for round := range r.o.Rounds {
-		for i, s := range f.servers {
+		for turn := range f.servers {
+			i := turnOf(round, turn, len(f.servers))
+			s := f.servers[i]
 			r.o.Progress.Say("restart %d: %s", round+1, s.Name)
 			took, err := s.Restart()
 			if err != nil {
