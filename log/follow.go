@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"sort"
 )
 
 // A directory that follows has the history of another store: its frames come by AppendRaw, its generations by
@@ -178,16 +179,17 @@ func (d *Dir) makeBase(shard int, number uint64, b *Base) error {
 	return lowerMark(d.o.FS, dir) // one of another life of this shard must not be held against the new one
 }
 
-// copyAside copies the segments with frames from c on, durably, and returns the copies' names. REQUIRES: the log is closed.
+// copyAside copies the segments with frames from c on, as far as they are on disk, durably, and returns the copies' names.
+// REQUIRES: the log is closed.
 func (l *Log) copyAside(c Cursor) (names []string, err error) {
-	segs := l.segments()
-	first := l.find(c)
-	if l.Tail() == c || first == nil {
+	if l.Tail() == c {
 		return nil, nil
 	}
+	segs := l.segments()
+	first := sort.Search(len(segs), func(i int) bool { return segs[i].startsBehind(c) }) - 1
 	dir := path.Join(l.path, "cut")
-	for _, s := range segs {
-		if s.number < first.number || s.end.Load() <= headerBytes {
+	for _, s := range segs[max(0, first):] { // of frames that retention has dropped there may be some left
+		if s.end.Load() <= headerBytes {
 			continue
 		}
 		f, err := l.fs.Open(s.path())

@@ -210,3 +210,40 @@ func TestReplaceCrash(t *testing.T) {
 		t.Errorf("crashes: %v", seen)
 	}
 }
+
+// TestAsideOfDropped: frames to be kept aside whose oldest ones retention has dropped are kept as far as they are there.
+func TestAsideOfDropped(t *testing.T) {
+	mem := vfs.NewMem()
+	o, frames := sealable(t, mem)
+	o.Window, o.Follower = 1, true
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	segs := l.segments()
+	floor := segs[2].start()
+	if err := errors.Join(l.Sync(), d.SetSnapshot("s", []Cursor{l.Tail()}), d.SetFloor("archive", []Cursor{floor})); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := d.DropUnneeded(); n != 2 || err != nil {
+		t.Fatalf("dropped %d, %v", n, err)
+	}
+	from := frames[0].cursor
+	base := &Base{HashSeed: d.HashSeed(), Set: "set", Cursors: []Cursor{from}, Lineage: [][]Lineage{d.Lineage(0)[:1]}, Aside: []Cursor{from}}
+	_, aside, err := d.Replace(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for _, s := range segs[2:] {
+		if s.end.Load() > headerBytes {
+			kept++
+		}
+	}
+	if len(aside) != kept {
+		t.Errorf("%d files are kept aside of %d: %v", len(aside), kept, aside)
+	}
+	for _, name := range aside {
+		if _, err := mem.Stat(name); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -57,6 +57,11 @@ type segmentHeader struct {
 
 func (h *segmentHeader) start() Cursor { return Cursor{h.generation, h.base} }
 
+// startsBehind reports whether all frames that the segment has or will have are behind the one at c.
+func (h *segmentHeader) startsBehind(c Cursor) bool {
+	return h.generation > c.Generation || h.generation == c.Generation && h.base > c.Offset
+}
+
 // begins reports whether the segment is the first of its generation.
 func (h *segmentHeader) begins() bool { return h.parent != h.generation }
 

@@ -292,10 +292,7 @@ func (l *Log) find(c Cursor) *segment {
 }
 
 func (l *Log) findLocked(c Cursor) *segment {
-	i := sort.Search(len(l.segs), func(i int) bool {
-		s := l.segs[i]
-		return s.generation > c.Generation || (s.generation == c.Generation && s.base > c.Offset)
-	})
+	i := sort.Search(len(l.segs), func(i int) bool { return l.segs[i].startsBehind(c) })
 	if i == 0 || l.segs[i-1].generation != c.Generation {
 		return nil
 	}

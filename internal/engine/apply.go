@@ -202,9 +202,6 @@ func (a *Applier) together(txn uint64) (done bool, err error) {
 			mask |= in.head.mask
 		}
 	}
-	if mask&^e.all() != 0 {
-		return false, fmt.Errorf("engine: group %d is on shards %b, there are %d", txn, mask, len(e.shards))
-	}
 	for m := mask; m != 0; m &= m - 1 {
 		if in := &a.shards[lowest(m)]; !in.ready || in.head.txn != txn {
 			if in.ready || a.atFork(lowest(m)) {
@@ -310,6 +307,9 @@ func (a *Applier) decode(i int) error {
 		}
 		if f.GroupFirst {
 			g.txn, g.mask = f.Txn, f.Mask
+			if g.txn != 0 && (g.mask&^a.e.all() != 0 || g.mask&(1<<i) == 0) {
+				return fmt.Errorf("engine: frame %s, of group %d, is on shard %d of %d and names shards %b", f.Cursor, g.txn, i, len(a.shards), g.mask)
+			}
 		}
 		if g.n == len(g.effects) {
 			g.effects, g.causes = append(g.effects, effect.Effect{}), append(g.causes, 0)

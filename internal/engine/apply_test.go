@@ -13,6 +13,7 @@ import (
 	"github.com/kevydb/kevy/internal/testkit/gate"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
 )
 
 // partsOf returns the frames of a shard, in parts of up to n frames.
@@ -83,6 +84,27 @@ func TestApplyHeldBack(t *testing.T) {
 	bad := partsOf(t, s, 1, 1)[:1]
 	if err := a.Apply(bad); err == nil {
 		t.Error("frames that are there already are accepted")
+	}
+}
+
+// TestApplyRefusesShards: a group over several shards that names shards which are not there, or not the one that it is on, is refused,
+// and nothing has changed.
+func TestApplyRefusesShards(t *testing.T) {
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, vfs.NewMem(), 2, clock)
+	defer s.Close()
+	for _, mask := range []uint64{0, 1, 1 << 7, 0b110} {
+		r := followOf(t, s, clock)
+		tail, lin := r.E.Dir().Log(1).Tail(), r.E.Dir().Lineage(1)
+		enc := log.NewEncoder(1, tail, 0)
+		enc.Begin(1, log.ByClient, 9, mask)
+		enc.Append(&effect.Effect{Op: effect.Set, Args: [][]byte{[]byte("k"), []byte("v")}})
+		enc.End()
+		err := r.E.NewApplier().Apply([]engine.Foreign{{Shard: 1, Generation: lin[0], Raw: enc.Buf}})
+		if err == nil || !strings.Contains(err.Error(), "names shards") || r.E.Dir().Log(1).Tail() != tail {
+			t.Errorf("mask %b: %v", mask, err)
+		}
+		r.Close()
 	}
 }
 

@@ -8,16 +8,23 @@ func (e *Engine) Cut() ([]log.Cursor, error) {
 	if err := e.brokenErr(); err != nil {
 		return nil, err
 	}
-	e.lock(e.all())
-	cut := make([]log.Cursor, len(e.shards))
-	for i, sh := range e.shards {
-		cut[i] = sh.log().Tail()
-	}
-	e.unlock(e.all())
+	_, cut := e.Tails()
 	for _, sh := range e.shards {
 		if err := sh.log().Sync(); err != nil {
 			return nil, err
 		}
 	}
 	return cut, nil
+}
+
+// Tails returns the log directory and its appended tails at one instant: no group is partly before them. It holds all
+// shards' locks for that instant, without I/O.
+func (e *Engine) Tails() (*log.Dir, []log.Cursor) {
+	e.lock(e.all())
+	defer e.unlock(e.all())
+	tails := make([]log.Cursor, len(e.shards))
+	for i, sh := range e.shards {
+		tails[i] = sh.log().Tail()
+	}
+	return e.Dir(), tails
 }

@@ -69,11 +69,11 @@ var errReplaced = errors.New("ERR the log of this server is another one now: con
 
 // place has a reader at each cursor, but for those of generation 0.
 func (k *Link) place(dir *log.Dir, at []log.Cursor) error {
-	if k.readers != nil && k.dir != dir {
+	if k.dir != dir { // what HELLO told is true no more
 		return errReplaced
 	}
 	if k.readers == nil {
-		k.readers, k.dir = make([]*log.Reader, len(at)), dir
+		k.readers = make([]*log.Reader, len(at))
 	}
 	for i, c := range at {
 		r := k.readers[i]

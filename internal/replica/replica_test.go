@@ -147,6 +147,31 @@ func TestPullBoundaries(t *testing.T) {
 	}
 }
 
+// TestReplacedSinceHello: a log that took the place of the one that HELLO told of has other frames, or fewer. A follower that asks it for
+// frames is told to connect again, not that it needs a full copy.
+func TestReplacedSinceHello(t *testing.T) {
+	e, s := source(t)
+	g2 := e.Dir().Lineage(0)[1].Generation
+	asked, fresh := s.link(t), s.link(t)
+	if got := asked.at(g2, 5); got != "" {
+		t.Fatal(got)
+	}
+	if err := e.Follow(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Rewind([]log.Cursor{{Generation: g2, Offset: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, k := range map[string]*Link{"a link that has asked": asked, "one that has not": fresh} {
+		if got := k.at(g2, 5); got != "-ERR" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := s.link(t).at(g2, 3); got != "" {
+		t.Errorf("after connecting again: %s", got)
+	}
+}
+
 // TestEmptyGenerations: generations without frames are told one by one.
 func TestEmptyGenerations(t *testing.T) {
 	e, s := source(t)

@@ -57,7 +57,7 @@ type Link struct {
 
 	files   []vfs.File // of the offered set
 	readers []*log.Reader
-	dir     *log.Dir // the readers are of
+	dir     *log.Dir // that HELLO told of; the readers are of it
 	parts   []part   // of the reply that is being made
 	full    bool     // a set has been fetched since HELLO
 	pulls   uint64
@@ -83,12 +83,12 @@ func (s *Source) Hello(args [][]byte, remote string) (*Link, []byte, error) {
 	if ip == "" {
 		ip = remote
 	}
-	k := &Link{src: s, id: id, addr: net.JoinHostPort(ip, port)}
-	h := Hello{Format: Format, Shards: s.eng.Shards(), Seed: s.eng.Seed(), ID: s.id()}
+	// The follower may cut its log at these tails: they tear no group.
+	dir, tails := s.eng.Tails()
+	k := &Link{src: s, id: id, addr: net.JoinHostPort(ip, port), dir: dir}
+	h := Hello{Format: Format, Shards: s.eng.Shards(), Seed: dir.HashSeed(), ID: s.id(), Tails: tails}
 	for i := range h.Shards {
-		l := s.eng.Dir().Log(i)
-		h.Tails = append(h.Tails, l.Tail())
-		h.Lineage = append(h.Lineage, l.Lineage())
+		h.Lineage = append(h.Lineage, dir.Log(i).Lineage())
 	}
 	b, err := json.Marshal(h)
 	if err != nil {

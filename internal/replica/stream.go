@@ -56,6 +56,7 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 	cancel(err)
 	if ctx.Err() != nil && !isNoFrames(context.Cause(ctx)) {
 		c.Close()
+		acks.Close()
 	}
 	for range replies { // until the puller has ended: the connection is ours again
 	}
