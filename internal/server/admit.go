@@ -180,8 +180,11 @@ func leavesMulti(cmd *command.Command) bool {
 	return false
 }
 
-// paused reports whether CLIENT PAUSE holds the command back.
+// paused reports whether a pause holds the command back.
 func (s *session) paused(cmd *command.Command, args [][]byte, gate uint32) bool {
+	if s.replica {
+		return false
+	}
 	if gate&gatePauseAll != 0 {
 		return true
 	}

@@ -188,16 +188,29 @@ func configRewrite(s *session, _ [][]byte) {
 		s.w.Error("ERR The server is running without a config file")
 		return
 	}
+	if s.multi.running && len(s.after) > 0 { // what the transaction has put off belongs into the file
+		s.w.OK()
+		s.onLoop(func() { _ = s.srv.rewriteConfig() })
+		return
+	}
 	s.parkRun(func(w *resp.Writer) {
-		s.srv.cfgMu.Lock()
-		defer s.srv.cfgMu.Unlock()
-		cfg := s.srv.config().Clone()
-		cfg.Users = s.srv.access.configured(cfg)
-		if err := cfg.Rewrite(); err != nil {
-			s.srv.log.Warn("CONFIG REWRITE failed", "error", err)
+		if err := s.srv.rewriteConfig(); err != nil {
 			w.Error("ERR Rewriting config file: " + err.Error())
 			return
 		}
 		w.OK()
 	})
+}
+
+// rewriteConfig brings the configuration file up to date. What fails stands in the log too.
+func (srv *Server) rewriteConfig() error {
+	srv.cfgMu.Lock()
+	defer srv.cfgMu.Unlock()
+	cfg := srv.config().Clone()
+	cfg.Users = srv.access.configured(cfg)
+	err := cfg.Rewrite()
+	if err != nil {
+		srv.log.Warn("CONFIG REWRITE failed", "error", err)
+	}
+	return err
 }

@@ -20,6 +20,8 @@ type multi struct {
 	bytes   int           // of the queued arguments
 	flags   command.Flags // of all queued commands
 	scripts bool          // there are scripts among them
+	roles   bool          // and commands that change the server's role
+	locks   bool          // a command needs the lock of a shard
 	watch   *engine.Watch // nil until the first WATCH
 
 	stats *engine.Stats // taken before EXEC for commands that would need shard locks
@@ -58,6 +60,8 @@ func (s *session) enqueue(cmd *command.Command, args [][]byte) {
 		m.queue = append(m.queue, engine.Queued{Cmd: cmd, Args: own})
 		m.flags |= s.flagsOf(cmd, args)
 		m.scripts = m.scripts || cmd.Group == "scripting"
+		m.roles = m.roles || cmd.Name == "replicaof" || cmd.Name == "slaveof"
+		m.locks = m.locks || cmd.Scope != command.ScopeNone
 	}
 	s.w.Simple("QUEUED")
 }
@@ -129,7 +133,8 @@ func execCommand(s *session, _ [][]byte) {
 		stats := s.srv.eng.Stats()
 		m.stats = &stats
 	}
-	if m.flags&command.Slow != 0 {
+	m.locks = m.locks || m.watch != nil
+	if m.flags&command.Slow != 0 || m.roles && !m.locks {
 		s.execOffLoop()
 		return
 	}
@@ -143,8 +148,7 @@ func execCommand(s *session, _ [][]byte) {
 	s.runAfter()
 }
 
-// execOffLoop runs a transaction with a Slow command in it on a goroutine. The loop leaves the
-// session alone meanwhile.
+// execOffLoop runs a transaction that may take long on a goroutine. The loop leaves the session alone meanwhile.
 func (s *session) execOffLoop() {
 	s.offLoop = true
 	s.startJob(jobRuns, func(j *job) {

@@ -203,6 +203,7 @@ func registerReplication(r registry) {
 			s.w.Error(err.Error())
 			return
 		}
+		s.servesReplica()
 		s.w.OK()
 	}
 }
@@ -257,9 +258,17 @@ func replHelloCommand(s *session, args [][]byte) {
 		s.link.Close()
 	}
 	s.link = k
-	s.conn.SetIdleExempt(true)
-	s.setInfo(func(i *clientInfo) { i.replica = true })
+	s.servesReplica()
 	s.w.Bulk(b)
+}
+
+// servesReplica notes that the connection is a replica's: it is none of the normal clients, and no pause concerns it.
+func (s *session) servesReplica() {
+	if !s.replica {
+		s.replica = true
+		s.conn.SetIdleExempt(true)
+		s.setInfo(func(i *clientInfo) { i.replica = true })
+	}
 }
 
 func replPullCommand(s *session, args [][]byte) {
@@ -293,10 +302,10 @@ func replicaofCommand(s *session, args [][]byte) {
 	})
 }
 
-// changeRole runs change, which takes the shards' locks, off the loop. In a transaction it runs when that is over, and what
-// comes of it stands in the log.
+// changeRole runs change, which takes the shards' locks, off the loop. In a transaction that holds such locks it runs when that is
+// over, and what comes of it stands in the log.
 func (s *session) changeRole(change func() (string, error)) {
-	if s.multi.running {
+	if s.multi.running && s.multi.locks {
 		s.w.OK()
 		s.onLoop(func() {
 			if _, err := change(); err != nil {
