@@ -194,7 +194,7 @@ func (e *Engine) stateAt(to []log.Cursor) ([]*state.Keyspace, error) {
 		if fresh[i], _, err = loadShard(e.fs, e.Dir(), i, set, c, o, e.settings()); err != nil {
 			fresh[i].Release()
 			releaseAll(fresh[:i])
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrNoWayBack, err)
 		}
 	}
 	return fresh, nil

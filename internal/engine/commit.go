@@ -201,17 +201,22 @@ func (e *Engine) encode(enc *log.Encoder, planned []command.Planned, shard int, 
 
 // newGeneration begins a generation on every shard. REQUIRES: all shard locks are held.
 func (e *Engine) newGeneration(cause log.Cause, b *log.Bridge) error {
-	return e.beginGeneration(func(d *log.Dir) error { return d.BridgeGeneration(cause, b) })
+	err := e.beginGeneration(func(d *log.Dir) error { return d.BridgeGeneration(cause, b) })
+	if err != nil {
+		e.markBroken(err) // what was to end the old generation is in its log
+	}
+	return err
 }
 
-// beginGeneration has begin begin generations on every shard. REQUIRES: all shard locks are held.
+// beginGeneration has begin begin generations on every shard. After an error that is not one of the logs, a full disk for
+// one, nothing has changed. REQUIRES: all shard locks are held.
 func (e *Engine) beginGeneration(begin func(*log.Dir) error) error {
 	grown := make([]int64, len(e.shards))
 	for i, sh := range e.shards {
 		grown[i] = sh.grown()
 	}
 	if err := begin(e.Dir()); err != nil {
-		e.markBroken(err)
+		_ = e.brokenErr() // takes note of a log that has failed
 		return err
 	}
 	for i, sh := range e.shards {

@@ -42,7 +42,7 @@ func (e *Engine) Follow() error {
 }
 
 // Promote makes a store that follows another one follow none: a new generation of cause promotion begins on every
-// shard.
+// shard. After an error it follows as before.
 func (e *Engine) Promote() error {
 	e.lock(e.all())
 	defer e.unlock(e.all())

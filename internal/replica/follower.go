@@ -97,6 +97,16 @@ func (f *Follower) Stop() {
 	<-f.done
 }
 
+// Stopped reports whether the following has ended.
+func (f *Follower) Stopped() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Status returns what the follower is doing.
 func (f *Follower) Status() Status {
 	f.mu.Lock()
@@ -118,6 +128,7 @@ func (f *Follower) note(change func(*Status)) {
 // run connects again and again, after pauses that become longer while it comes to nothing.
 func (f *Follower) run(ctx context.Context) {
 	defer close(f.done)
+	defer f.down("replication has stopped")
 	defer f.dropFetch()
 	pause := firstPause
 	for ctx.Err() == nil {
@@ -129,12 +140,7 @@ func (f *Follower) run(ctx context.Context) {
 		if f.Status().Connects != frames {
 			pause = firstPause
 		}
-		f.note(func(s *Status) {
-			if s.Up || s.DownSince.IsZero() {
-				s.DownSince = time.Now()
-			}
-			s.Up, s.Syncing, s.Err = false, false, err.Error()
-		})
+		f.down(err.Error())
 		wait := pause/2 + rand.N(pause) //nolint:gosec // so that not all followers come at once
 		f.o.Logger.Warn("replication: the link is down", "source", f.addr(), "error", err, "retry", wait.Round(time.Millisecond).String())
 		pause = min(2*pause, longPause)
@@ -143,6 +149,16 @@ func (f *Follower) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// down takes note of why there is no link.
+func (f *Follower) down(why string) {
+	f.note(func(s *Status) {
+		if s.Up || s.DownSince.IsZero() {
+			s.DownSince = time.Now()
+		}
+		s.Up, s.Syncing, s.Err = false, false, why
+	})
 }
 
 func (f *Follower) addr() string { return net.JoinHostPort(f.o.Host, f.o.Port) }
@@ -224,8 +240,8 @@ func (f *Follower) agree(ctx context.Context, c *client.Conn, h *Hello) error {
 	}
 	kept, err := eng.Rewind(common)
 	if errors.Is(err, engine.ErrNoWayBack) {
-		f.o.Logger.Warn("replication: this log has frames that the source's does not, and no snapshot from before: taking a full copy",
-			"common", fmt.Sprint(common))
+		f.o.Logger.Warn("replication: this log has frames that the source's does not, and no way back: taking a full copy",
+			"common", fmt.Sprint(common), "why", err)
 		return f.copyAll(ctx, c, common)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,6 +80,9 @@ func (s *Source) Hello(args [][]byte, remote string) (*Link, []byte, error) {
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil || len(id) != 40 {
 		return nil, nil, fmt.Errorf("ERR REPL.HELLO with id %.50q and port %.20q", id, port)
+	}
+	if strings.ContainsFunc(ip, func(r rune) bool { return r <= ' ' || r == ',' || r == 0x7f }) {
+		return nil, nil, fmt.Errorf("ERR REPL.HELLO with the address %.50q", ip)
 	}
 	if ip == "" {
 		ip = remote

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -60,11 +61,22 @@ func (srv *Server) replicate(host, port string) (again bool, err error) {
 		return false, errStopping
 	}
 	if f := r.follower.Load(); f != nil {
-		if st := f.Status(); st.Host == host && st.Port == port {
+		if st := f.Status(); st.Host == host && st.Port == port && !f.Stopped() {
 			return true, nil
 		}
 		f.Stop()
 	}
+	if err := srv.follow(host, port); err != nil {
+		return false, err
+	}
+	srv.configured(host + " " + port)
+	srv.checkReplicas()
+	srv.log.Info("replication: following", "source", net.JoinHostPort(host, port))
+	return false, nil
+}
+
+// follow has a follower of host and port, in the place of one that has stopped. REQUIRES: r.mu.
+func (srv *Server) follow(host, port string) error {
 	srv.setGate(gateFollower, true)
 	f, err := replica.Follow(replica.Options{
 		Engine: srv.eng, Host: host, Port: port, ID: srv.ids.run, Logger: srv.log, OnChange: srv.checkStale,
@@ -82,14 +94,11 @@ func (srv *Server) replicate(host, port string) (again bool, err error) {
 	})
 	if err != nil {
 		srv.setGate(gateFollower, srv.eng.Following())
-		return false, err
+		return err
 	}
-	r.follower.Store(f)
-	srv.configured(host + " " + port)
+	srv.repl.follower.Store(f)
 	srv.checkStale()
-	srv.checkReplicas()
-	srv.log.Info("replication: following", "source", net.JoinHostPort(host, port))
-	return false, nil
+	return nil
 }
 
 // announced is the address at which others reach this server.
@@ -103,18 +112,26 @@ func (srv *Server) announced() (host, port string) {
 	return host, port
 }
 
-// promote ends the following.
+// promote ends the following. If no generation can begin, the server follows as before.
 func (srv *Server) promote() error {
 	r := &srv.repl
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.follower.Load()
-	if f == nil {
+	switch {
+	case r.stopped:
+		return errStopping
+	case f == nil && !srv.eng.Following():
 		return nil
+	case f != nil:
+		f.Stop()
 	}
-	f.Stop()
 	was := &former{srv.replID(), srv.replOffset()}
 	if err := srv.eng.Promote(); err != nil {
+		if f != nil {
+			st := f.Status()
+			err = errors.Join(err, srv.follow(st.Host, st.Port))
+		}
 		return err
 	}
 	srv.ids.changeReplID()

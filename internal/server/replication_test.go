@@ -1,0 +1,107 @@
+package server
+
+import (
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
+	"github.com/kevydb/kevy/internal/vfs"
+)
+
+// follows waits until s is a replica of a as it is now.
+func (s *testServer) follows(a *testServer) {
+	s.t.Helper()
+	c, of := s.client(), a.client()
+	eventually(s.t, "the replica is as its source", func() bool {
+		return c.field("replication", "master_link_status") == "up" && c.do("PREFIX.DIGEST ''") == of.do("PREFIX.DIGEST ''") &&
+			c.field("replication", "master_repl_offset") == of.field("replication", "master_repl_offset")
+	})
+}
+
+// TestPromoteOnFullDisk: a promotion that can't begin its generation changes nothing, and the replica follows on.
+func TestPromoteOnFullDisk(t *testing.T) {
+	fs := faultfs.New(vfs.NewMem())
+	a, b := start(t, testOptions{}), start(t, testOptions{fs: fs})
+	ca, cb := a.client(), b.client()
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	ca.want("MSET x 1 y 2 z 3", "+OK")
+	b.follows(a)
+	fs.SetFull(true)
+	cb.want("REPLICAOF NO ONE", "-*")
+	if role := cb.field("replication", "role"); role != "slave" {
+		t.Errorf("after a promotion that failed the role is %s", role)
+	}
+	cb.want("SET x 2", "-READONLY *")
+	fs.SetFull(false)
+	ca.want("MSET x 4 y 5", "+OK")
+	b.follows(a)
+	cb.want("REPLICAOF NO ONE", "+OK")
+	cb.want("SET x 2", "+OK")
+}
+
+// TestGenerationOnFullDisk: a replica without space for a new generation waits for some, and goes on.
+func TestGenerationOnFullDisk(t *testing.T) {
+	fs := faultfs.New(vfs.NewMem())
+	a, b := start(t, testOptions{}), start(t, testOptions{fs: fs})
+	ca, cb := a.client(), b.client()
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	ca.want("MSET x 1 y 2 z 3", "+OK")
+	b.follows(a)
+	fs.SetFull(true)
+	ca.want("FLUSHALL", "+OK")
+	eventually(t, "the replica says that its disk is full", func() bool {
+		return strings.Contains(cb.field("replication", "repl_error"), "no space left")
+	})
+	fs.SetFull(false)
+	ca.want("SET x 4", "+OK")
+	b.follows(a)
+	if n := cb.field("replication", "repl_full_copies"); n != "1" {
+		t.Errorf("%s full copies, want that of the beginning", n)
+	}
+}
+
+// TestNoWayBack: a log that has parted from the source's and is damaged before that is replaced by a full copy.
+func TestNoWayBack(t *testing.T) {
+	fs := vfs.NewMem()
+	a, b := start(t, testOptions{fs: fs}), start(t, testOptions{})
+	ca, cb := a.client(), b.client()
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	b.follows(a)
+	ca.want("MSET x 1 y 2 z 3", "+OK") // behind the snapshot that b has taken
+	b.follows(a)
+	cb.want("REPLICAOF NO ONE", "+OK")
+	ca.want("MSET x 3 y 4 z 5", "+OK")
+	for i := range 2 {
+		f, err := fs.OpenReadWrite(path.Join("data", "shard-0"+strconv.Itoa(i), "00000000000000000001.seg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte("damage"), 128+30); err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	ca.want("REPLICAOF 127.0.0.1 "+b.port(), "+OK")
+	a.follows(b)
+	if n := ca.field("replication", "repl_full_copies"); n != "1" {
+		t.Errorf("%s full copies, want 1", n)
+	}
+}
+
+// TestHelloAddress: an address that would not be one field of INFO is refused.
+func TestHelloAddress(t *testing.T) {
+	s := start(t, testOptions{})
+	c := s.client()
+	id := strings.Repeat("a", 40)
+	for _, ip := range []string{"1.2.3.4\r\nrole:slave", "1.2.3.4,state=online", "a b"} {
+		r, err := c.Do("REPL.HELLO", "1", "2", id, "7000", ip)
+		if err != nil || !r.IsError() {
+			t.Errorf("%q: %s, %v", ip, show(&r), err)
+		}
+	}
+	if n := c.field("replication", "connected_slaves"); n != "0" {
+		t.Errorf("%s replicas", n)
+	}
+}
