@@ -1,7 +1,6 @@
 package killloop
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,21 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kevydb/kevy/internal/testkit/feed"
 	"github.com/kevydb/kevy/internal/testkit/proc"
+	"github.com/kevydb/kevy/internal/testkit/rounds"
 	"github.com/kevydb/kevy/internal/testkit/wire"
 )
 
-var (
-	roundsFlag = flag.Int("kill.rounds", defaultRounds(), "rounds for each appendfsync policy")
-	seedFlag   = flag.Uint64("kill.seed", 0, "seed of the moments (0: a new one)")
-)
-
-func defaultRounds() int {
-	if n, err := strconv.Atoi(os.Getenv("KILL_ROUNDS")); err == nil {
-		return n
-	}
-	return 5
-}
+var flags = rounds.Register("kill", "for each appendfsync policy")
 
 func TestMain(m *testing.M) { os.Exit(proc.Main(m)) }
 
@@ -46,29 +37,25 @@ type loop struct {
 
 	srv     *proc.Server
 	conn    *wire.Conn
-	info    [numShards]shardInfo // at the start of the round
-	settled map[string]string    // what earlier rounds left
-	batches int                  // acknowledged so far
-	cut     int                  // workers killed within a batch
+	info    [numShards]feed.Shard // at the start of the round
+	settled map[string]string     // what earlier rounds left
+	batches int                   // acknowledged so far
+	cut     int                   // workers killed within a batch
 }
 
 func TestKillLoop(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64() >> 1
-	}
+	n := flags.Rounds(5)
 	for i, policy := range []string{"always", "everysec", "no"} {
 		t.Run(policy, func(t *testing.T) {
-			t.Logf("seed %d (repeat with -kill.seed %d), %d rounds", seed, seed, *roundsFlag)
 			l := &loop{
 				t:       t,
-				rng:     rand.New(rand.NewPCG(seed, uint64(i))),
+				rng:     flags.Rand(t, uint64(i)),
 				dir:     filepath.Join(t.TempDir(), "data"),
 				policy:  policy,
 				settled: map[string]string{},
 			}
 			l.start()
-			for r := range *roundsFlag {
+			for r := range n {
 				l.round(r)
 				if t.Failed() {
 					t.Logf("log of the server:\n%s", l.srv.Log())
@@ -106,7 +93,7 @@ func (l *loop) start() {
 	}
 	l.srv, l.conn = srv, c
 	for i := range l.info {
-		if l.info[i], err = feedInfo(c, i); err != nil {
+		if l.info[i], err = feed.Info(c, i); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -137,7 +124,7 @@ func (l *loop) load(r int, clean bool) (workers []*worker, seen [numShards]*foll
 	var working, following sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range seen {
-		f, err := follow(l.srv.Addr, i, l.info[i].cursor, &following)
+		f, err := follow(l.srv.Addr, i, l.info[i].Cursor, &following)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -185,7 +172,7 @@ func (l *loop) wait() {
 }
 
 // crashRestart starts the killed server again, sometimes after killing it once more while it starts.
-func (l *loop) crashRestart(before [numShards]shardInfo, seen [numShards]*follower) {
+func (l *loop) crashRestart(before [numShards]feed.Shard, seen [numShards]*follower) {
 	l.conn.Close()
 	for l.rng.IntN(4) == 0 {
 		s, err := proc.LaunchKevy(l.dir, l.flags()...)
@@ -207,41 +194,41 @@ func (l *loop) crashRestart(before [numShards]shardInfo, seen [numShards]*follow
 
 // checkBump wants a new generation at offset 0 whose lineage leads back to the killed one, not
 // before what a consumer had seen of it.
-func checkBump(before, now shardInfo, seen cursor) error {
+func checkBump(before, now feed.Shard, seen feed.Cursor) error {
 	switch {
-	case now.gen <= before.gen:
-		return fmt.Errorf("generation went from %d to %d", before.gen, now.gen)
-	case now.off != 0:
-		return fmt.Errorf("the new generation begins at offset %d", now.off)
-	case seen.gen != before.gen:
-		return fmt.Errorf("the follower was in generation %d, not %d", seen.gen, before.gen)
+	case now.Gen <= before.Gen:
+		return fmt.Errorf("generation went from %d to %d", before.Gen, now.Gen)
+	case now.Off != 0:
+		return fmt.Errorf("the new generation begins at offset %d", now.Off)
+	case seen.Gen != before.Gen:
+		return fmt.Errorf("the follower was in generation %d, not %d", seen.Gen, before.Gen)
 	}
-	for gen := now.gen; ; {
-		i := slices.IndexFunc(now.lineage, func(g generation) bool { return g.gen == gen })
+	for gen := now.Gen; ; {
+		i := slices.IndexFunc(now.Lineage, func(g feed.Generation) bool { return g.Gen == gen })
 		if i < 0 {
 			return fmt.Errorf("the lineage does not name generation %d", gen)
 		}
-		g := now.lineage[i]
-		if g.cause != "crash" {
-			return fmt.Errorf("generation %d has cause %q", g.gen, g.cause)
+		g := now.Lineage[i]
+		if g.Cause != "crash" {
+			return fmt.Errorf("generation %d has cause %q", g.Gen, g.Cause)
 		}
-		if g.parent == before.gen {
-			if g.parentOff < seen.off {
-				return fmt.Errorf("forked off at %d, but a consumer had read up to %d", g.parentOff, seen.off)
+		if g.Parent == before.Gen {
+			if g.ParentOff < seen.Off {
+				return fmt.Errorf("forked off at %d, but a consumer had read up to %d", g.ParentOff, seen.Off)
 			}
 			return nil
 		}
-		if g.parentOff != 0 {
-			return fmt.Errorf("generation %d, killed while it started, ends at %d", g.parent, g.parentOff)
+		if g.ParentOff != 0 {
+			return fmt.Errorf("generation %d, killed while it started, ends at %d", g.Parent, g.ParentOff)
 		}
-		gen = g.parent
+		gen = g.Parent
 	}
 }
 
 // cleanRestart stops the server and wants the same cursors and frames of the next one.
 func (l *loop) cleanRestart() {
-	var tails [numShards]cursor
-	var frames [numShards][]string
+	var tails [numShards]feed.Cursor
+	var frames [numShards][]feed.Frame
 	for i := range tails {
 		tails[i], frames[i] = l.recent(i)
 	}
@@ -262,18 +249,18 @@ func (l *loop) cleanRestart() {
 }
 
 // recent returns a shard's tail and its newest frames.
-func (l *loop) recent(shard int) (cursor, []string) {
+func (l *loop) recent(shard int) (feed.Cursor, []feed.Frame) {
 	l.t.Helper()
-	info, err := feedInfo(l.conn, shard)
+	info, err := feed.Info(l.conn, shard)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	tail, err := feedTail(l.conn, shard)
+	tail, err := feed.Tail(l.conn, shard)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	from := cursor{tail.gen, max(info.base, tail.off-500)}
-	frames, _, err := feedRead(l.conn, shard, from, "COUNT", "4096")
+	from := feed.Cursor{Gen: tail.Gen, Off: max(info.Base, tail.Off-500)}
+	frames, _, err := feed.Read(l.conn, shard, from, "COUNT", "4096")
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -348,12 +335,12 @@ func (l *loop) flush() {
 	l.must("FLUSHALL")
 	clear(l.settled)
 	for i := range l.info {
-		info, err := feedInfo(l.conn, i)
+		info, err := feed.Info(l.conn, i)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		if info.gen <= l.info[i].gen || info.off != 0 {
-			l.t.Errorf("shard %d: FLUSHALL at %v led to %v", i, l.info[i].cursor, info.cursor)
+		if info.Gen <= l.info[i].Gen || info.Off != 0 {
+			l.t.Errorf("shard %d: FLUSHALL at %v led to %v", i, l.info[i].Cursor, info.Cursor)
 		}
 		l.info[i] = info
 	}

@@ -1,21 +1,12 @@
 package killloop
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 
 	"github.com/kevydb/kevy/internal/testkit/wire"
 )
-
-func isConnError(err error) bool {
-	var ne net.Error
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.As(err, &ne)
-}
 
 // worker writes numbered batches to keys of its own, one pipeline at a time. Every command of
 // batch n makes its keys show n, so that after a crash each must show the last acknowledged batch or
@@ -173,7 +164,7 @@ func (w *worker) run(stop <-chan struct{}) {
 		default:
 		}
 		if err := w.send(w.batch + 1); err != nil {
-			if !isConnError(err) {
+			if !wire.IsConnError(err) {
 				w.err = err
 			}
 			return

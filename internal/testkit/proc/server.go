@@ -21,12 +21,29 @@ import (
 // startLimit bounds the time from start to the first PONG.
 const startLimit = 30 * time.Second
 
+// Host is where servers run.
+type Host interface {
+	// IP returns the address at which others reach it.
+	IP() string
+	// Do runs f there: connections that it opens and processes that it starts are that host's.
+	Do(f func() error) error
+}
+
+type loopback struct{}
+
+func (loopback) IP() string              { return "127.0.0.1" }
+func (loopback) Do(f func() error) error { return f() }
+
+// Loopback is this machine, by its loopback address.
+var Loopback Host = loopback{}
+
 // Server is a running server process.
 type Server struct {
 	Addr string // host:port
 	Port int
 	Dir  string // its data directory
 
+	host Host
 	cmd  *exec.Cmd
 	log  *logBuffer
 	done chan struct{} // closed when the process has ended
@@ -73,20 +90,21 @@ func StartKevy(dir string, flags ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startOnFreePort(dir, func(port int) *exec.Cmd {
-		args := []string{"serve", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}
-		return exec.Command(bin, append(args, flags...)...)
-	})
+	return startOnFreePort(dir, func(port int) *exec.Cmd { return kevyCommand(bin, Loopback, port, dir, flags) })
 }
 
-// StartKevyOn is StartKevy on a port that the caller has chosen: for a server that comes back where it was.
-func StartKevyOn(port int, dir string, flags ...string) (*Server, error) {
+// StartKevyOn is StartKevy on a host and a port that the caller has chosen: for a server that comes back where it was.
+func StartKevyOn(host Host, port int, dir string, flags ...string) (*Server, error) {
 	bin, err := Kevy()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"serve", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}
-	return start(dir, port, exec.Command(bin, append(args, flags...)...))
+	return start(host, dir, port, kevyCommand(bin, host, port, dir, flags))
+}
+
+func kevyCommand(bin string, host Host, port int, dir string, flags []string) *exec.Cmd {
+	args := []string{"serve", "--bind", host.IP(), "--port", strconv.Itoa(port), "--dir", dir}
+	return exec.Command(bin, append(args, flags...)...)
 }
 
 // StartRedis starts redis-server without persistence and waits until it answers. One database, as
@@ -114,7 +132,7 @@ func startOnFreePort(dir string, command func(port int) *exec.Cmd) (*Server, err
 		if err != nil {
 			return nil, err
 		}
-		s, err := start(dir, port, command(port))
+		s, err := start(Loopback, dir, port, command(port))
 		if err == nil {
 			return s, nil
 		}
@@ -137,12 +155,11 @@ func LaunchKevy(dir string, flags ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"serve", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}
-	return launch(dir, port, exec.Command(bin, append(args, flags...)...))
+	return launch(Loopback, dir, port, kevyCommand(bin, Loopback, port, dir, flags))
 }
 
-func start(dir string, port int, cmd *exec.Cmd) (*Server, error) {
-	s, err := launch(dir, port, cmd)
+func start(host Host, dir string, port int, cmd *exec.Cmd) (*Server, error) {
+	s, err := launch(host, dir, port, cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -153,9 +170,10 @@ func start(dir string, port int, cmd *exec.Cmd) (*Server, error) {
 	return s, nil
 }
 
-func launch(dir string, port int, cmd *exec.Cmd) (*Server, error) {
+func launch(host Host, dir string, port int, cmd *exec.Cmd) (*Server, error) {
 	s := &Server{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		Addr: net.JoinHostPort(host.IP(), strconv.Itoa(port)),
+		host: host,
 		Port: port,
 		Dir:  dir,
 		cmd:  cmd,
@@ -165,7 +183,7 @@ func launch(dir string, port int, cmd *exec.Cmd) (*Server, error) {
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.Dir = filepath.Dir(dir)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KEVY_") })
-	if err := cmd.Start(); err != nil {
+	if err := host.Do(cmd.Start); err != nil {
 		return nil, fmt.Errorf("proc: %w", err)
 	}
 	go func() {
@@ -199,7 +217,7 @@ func (s *Server) exitErr() error {
 }
 
 func (s *Server) ping() bool {
-	c, err := wire.Dial(s.Addr)
+	c, err := s.Dial()
 	if err != nil {
 		return false
 	}
@@ -208,8 +226,14 @@ func (s *Server) ping() bool {
 	return err == nil && r.Text() == "PONG"
 }
 
-// Dial opens a connection to the server.
-func (s *Server) Dial() (*wire.Conn, error) { return wire.Dial(s.Addr) }
+// Dial opens a connection to the server, from its own host.
+func (s *Server) Dial() (*wire.Conn, error) { return DialFrom(s.host, s.Addr) }
+
+// DialFrom opens a connection to addr from a host.
+func DialFrom(host Host, addr string) (c *wire.Conn, err error) {
+	err = host.Do(func() (err error) { c, err = wire.Dial(addr); return err })
+	return c, err
+}
 
 // Pid returns the process's id.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
@@ -225,6 +249,12 @@ func (s *Server) Kill() error {
 	<-s.done
 	return nil
 }
+
+// Freeze stops the server's process where it is, and Thaw lets it go on.
+func (s *Server) Freeze() error { return s.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw ends a Freeze.
+func (s *Server) Thaw() error { return s.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Stop asks the server to end with SIGTERM, waits until it is gone and returns an error unless it
 // exited with status 0.

@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,23 +22,31 @@ import (
 // patience is how long a test waits for something that must happen.
 const patience = 25 * time.Second
 
-// node is a server on a fixed port that can be killed and started again.
+// node is a server on a fixed port of a host that can be killed and started again.
 type node struct {
-	t     *testing.T
-	name  string
-	port  int
-	flags []string
+	t      *testing.T
+	name   string
+	host   proc.Host
+	port   int
+	flags  []string
+	source *node // that it follows, also when it is started again; nil: none
 	*proc.Server
 }
 
-// newNode starts a server.
+// newNode starts a server on the loopback address.
 func newNode(t *testing.T, name string, flags ...string) *node {
 	t.Helper()
 	port, err := proc.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, name: name, port: port, flags: append([]string{"--shards", "2"}, flags...)}
+	return newNodeOn(t, proc.Loopback, port, name, flags...)
+}
+
+// newNodeOn starts a server on a host.
+func newNodeOn(t *testing.T, host proc.Host, port int, name string, flags ...string) *node {
+	t.Helper()
+	n := &node{t: t, name: name, host: host, port: port, flags: append([]string{"--shards", "2"}, flags...)}
 	n.start(filepath.Join(t.TempDir(), name))
 	t.Cleanup(func() {
 		n.KillAndCheck(t)
@@ -49,12 +59,22 @@ func newNode(t *testing.T, name string, flags ...string) *node {
 
 func (n *node) start(dir string) {
 	n.t.Helper()
-	s, err := proc.StartKevyOn(n.port, dir, n.flags...)
+	flags := n.flags
+	if n.source != nil {
+		flags = append(slices.Clone(flags), "--replicaof", n.source.host.IP()+" "+strconv.Itoa(n.source.port))
+	}
+	s, err := proc.StartKevyOn(n.host, n.port, dir, flags...)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	n.Server = s
 }
+
+// addr is where it serves; unlike the Server's it stays when the server is started again.
+func (n *node) addr() string { return net.JoinHostPort(n.host.IP(), strconv.Itoa(n.port)) }
+
+// dialFrom connects from a host.
+func (n *node) dialFrom(h proc.Host) (*wire.Conn, error) { return proc.DialFrom(h, n.addr()) }
 
 // restart starts the server again, which has ended.
 func (n *node) restart() {
@@ -94,7 +114,14 @@ func (n *node) ok(args ...string) *wire.Reply {
 
 func (n *node) follow(of *node) {
 	n.t.Helper()
-	n.ok("REPLICAOF", "127.0.0.1", strconv.Itoa(of.port))
+	n.ok("REPLICAOF", of.host.IP(), strconv.Itoa(of.port))
+	n.source = of
+}
+
+func (n *node) promote() {
+	n.t.Helper()
+	n.ok("REPLICAOF", "NO", "ONE")
+	n.source = nil
 }
 
 // info returns a field of INFO replication or stats.
@@ -158,52 +185,85 @@ func same(t *testing.T, a, b *node) {
 	})
 }
 
-// load writes until stop, with WAIT after each write, and keeps what was acknowledged by a replica.
-type load struct {
-	mu    sync.Mutex
-	acked map[string]string
-	stop  chan struct{}
-	wg    sync.WaitGroup
+// target is where clients write, and how many replicas there must acknowledge what is to survive the loss of that server.
+type target struct {
+	on       *node
+	replicas int
 }
 
-func startLoad(on *node, clients int) *load {
-	l := &load{acked: make(map[string]string), stop: make(chan struct{})}
+// load writes until stop, with WAIT after each write, and keeps what was acknowledged by replicas.
+type load struct {
+	from proc.Host
+	to   atomic.Pointer[target]
+	idle time.Duration // up to so long between writes
+
+	gate   sync.RWMutex // held for reading by who writes
+	paused bool         // gate is held
+	ended  atomic.Bool
+	wg     sync.WaitGroup
+
+	mu    sync.Mutex
+	acked map[string]string
+	fresh []string // keys of acked that no check has seen
+}
+
+// startLoad writes from a host. Clients of all loads have different ids, from id on.
+func startLoad(t *testing.T, from proc.Host, to target, id, clients int, idle time.Duration) *load {
+	l := &load{from: from, idle: idle, acked: make(map[string]string)}
+	l.to.Store(&to)
+	t.Cleanup(l.end)
 	for i := range clients {
-		l.wg.Go(func() { l.client(on, i) })
+		l.wg.Go(func() { l.client(id + i) })
 	}
 	return l
 }
 
-func (l *load) client(on *node, id int) {
+func (l *load) client(id int) {
 	rng := rand.New(rand.NewPCG(uint64(id), 7))
 	var c *wire.Conn
+	var at *node
+	hangUp := func() {
+		if c != nil {
+			c.Close()
+		}
+		c = nil
+	}
+	defer hangUp()
 	for n := 0; ; n++ {
-		select {
-		case <-l.stop:
-			if c != nil {
-				c.Close()
-			}
+		time.Sleep(time.Duration(rng.Int64N(int64(l.idle) + 1)))
+		l.gate.RLock()
+		if l.ended.Load() {
+			l.gate.RUnlock()
 			return
-		default:
+		}
+		to := l.to.Load()
+		if at != to.on {
+			hangUp()
+			at = to.on
 		}
 		if c == nil {
-			var err error
-			if c, err = wire.Dial(net.JoinHostPort("127.0.0.1", strconv.Itoa(on.port))); err != nil {
-				c = nil
-				time.Sleep(5 * time.Millisecond) // the server is down
-				continue
-			}
-			c.Timeout = 3 * time.Second
+			c = l.dial(at)
 		}
-		if !l.write(c, rng, id, n) {
-			c.Close()
-			c = nil
+		if c != nil && !l.write(c, rng, to.replicas, id, n) {
+			hangUp()
 		}
+		l.gate.RUnlock()
 	}
 }
 
-// write makes one write, some of them over both shards, and waits for a replica. False: the connection is of no use.
-func (l *load) write(c *wire.Conn, rng *rand.Rand, id, n int) bool {
+// dial connects, or returns nil after a while.
+func (l *load) dial(to *node) *wire.Conn {
+	c, err := to.dialFrom(l.from)
+	if err != nil {
+		time.Sleep(5 * time.Millisecond) // the server is down
+		return nil
+	}
+	c.Timeout = 3 * time.Second
+	return c
+}
+
+// write makes one write, some of them over both shards, and waits for replicas. False: the connection is of no use.
+func (l *load) write(c *wire.Conn, rng *rand.Rand, replicas, id, n int) bool {
 	key, value := fmt.Sprintf("k:%d:%d", id, n), strings.Repeat(strconv.Itoa(n), 1+rng.IntN(40))
 	args := []string{"SET", key, value}
 	switch rng.IntN(4) {
@@ -217,38 +277,76 @@ func (l *load) write(c *wire.Conn, rng *rand.Rand, id, n int) bool {
 	if r, err := c.Do(args...); err != nil || r.IsError() {
 		return false
 	}
-	r, err := c.Do("WAIT", "1", "1000")
+	r, err := c.Do("WAIT", strconv.Itoa(replicas), "1000")
 	if err != nil {
 		return false
 	}
-	if got, ok := r.Int(); ok && got >= 1 {
+	if got, ok := r.Int(); ok && got >= int64(replicas) {
 		l.mu.Lock()
 		l.acked[key] = value
+		l.fresh = append(l.fresh, key)
 		l.mu.Unlock()
 	}
 	return true
 }
 
+// pause returns when nothing is being written; nothing is until resume.
+func (l *load) pause() {
+	l.gate.Lock()
+	l.paused = true
+}
+
+func (l *load) resume() {
+	l.paused = false
+	l.gate.Unlock()
+}
+
+// end ends the writing. It may be called more than once.
 func (l *load) end() {
-	close(l.stop)
+	l.ended.Store(true)
+	if l.paused {
+		l.resume()
+	}
 	l.wg.Wait()
 }
 
-// check looks for what was acknowledged.
+// check looks for everything that was acknowledged.
 func (l *load) check(t *testing.T, n *node) {
+	t.Helper()
+	l.look(t, n, slices.Collect(maps.Keys(l.acked)))
+	if len(l.acked) == 0 {
+		t.Error("nothing was acknowledged: the test has tested nothing")
+	}
+}
+
+// checkFresh looks for what was acknowledged since it was called last, and returns how much that is.
+func (l *load) checkFresh(t *testing.T, n *node) int {
+	t.Helper()
+	l.mu.Lock()
+	keys := l.fresh
+	l.fresh = nil
+	l.mu.Unlock()
+	l.look(t, n, keys)
+	return len(keys)
+}
+
+func (l *load) look(t *testing.T, n *node, keys []string) {
 	t.Helper()
 	c, err := n.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for key, want := range l.acked {
-		if r, err := c.Do("GET", key); err != nil || r.Text() != want {
-			t.Fatalf("%s: %s, which a replica had acknowledged, is %s (%v), not %q", n.name, key, r.String(), err, want)
+	for some := range slices.Chunk(keys, 500) {
+		r, err := c.Must(append([]string{"MGET"}, some...)...)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if len(l.acked) == 0 {
-		t.Error("nothing was acknowledged: the test has tested nothing")
+		for i, key := range some {
+			if want := l.acked[key]; r.Elems[i].Text() != want {
+				t.Fatalf("%s: %s, which replicas had acknowledged, is %s, not %q", n.name, key, r.Elems[i].String(), want)
+			}
+		}
 	}
 }
 

@@ -9,15 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/proc"
+	"github.com/kevydb/kevy/internal/testkit/rounds"
 )
 
-// rounds is how often the tests under load do their worst; REPLICATION_ROUNDS says otherwise.
-func rounds(n int) int {
-	if v, err := strconv.Atoi(os.Getenv("REPLICATION_ROUNDS")); err == nil {
-		return v
-	}
-	return n
-}
+var flags = rounds.Register("replication", "in which the tests under load do their worst")
+
+func TestMain(m *testing.M) { os.Exit(proc.Main(m)) }
 
 func (n *node) up(t *testing.T) {
 	t.Helper()
@@ -79,8 +78,9 @@ func TestFollow(t *testing.T) {
 
 // TestRestart: a replica that was stopped, or killed, goes on from its own log.
 func TestRestart(t *testing.T) {
-	a := newNode(t, "a")
-	b := newNode(t, "b", "--replicaof", "127.0.0.1 "+strconv.Itoa(a.port))
+	a, b := newNode(t, "a"), newNode(t, "b")
+	b.follow(a)
+	b.up(t)
 	a.ok("SET", "x", "1")
 	same(t, a, b)
 	for i := range 4 {
@@ -121,7 +121,7 @@ func TestFork(t *testing.T) {
 		a.ok("MSET", "x"+strconv.Itoa(i), "1", "y", strconv.Itoa(i))
 	}
 	same(t, a, b)
-	b.ok("REPLICAOF", "NO", "ONE")
+	b.promote()
 	for i := range 20 {
 		a.ok("MSET", "x"+strconv.Itoa(i), "only a", "onlya", "1", "z", "1")
 		b.ok("MSET", "x"+strconv.Itoa(i), "only b", "onlyb", "1", "z", "2")
@@ -138,7 +138,6 @@ func TestFork(t *testing.T) {
 		t.Error("what only the former source had is not kept aside")
 	}
 	_ = a.Kill()
-	a.flags = append(a.flags, "--replicaof", "127.0.0.1 "+strconv.Itoa(b.port))
 	a.restart()
 	b.ok("SET", "more", "1")
 	same(t, b, a)
@@ -154,10 +153,9 @@ func TestChain(t *testing.T) {
 	same(t, a, c)
 	_ = b.Kill()
 	a.ok("MSET", "x", "4", "y", "5")
-	b.flags = append(b.flags, "--replicaof", "127.0.0.1 "+strconv.Itoa(a.port))
 	b.restart()
 	same(t, a, c)
-	b.ok("REPLICAOF", "NO", "ONE")
+	b.promote()
 	b.ok("SET", "b", "1")
 	same(t, b, c)
 }
@@ -200,8 +198,8 @@ func TestCuts(t *testing.T) {
 	p := newProxy(t, a)
 	b.ok("REPLICAOF", "127.0.0.1", strconv.Itoa(p.port))
 	b.up(t)
-	l := startLoad(a, 4)
-	for range rounds(20) {
+	l := startLoad(t, proc.Loopback, target{a, 1}, 0, 4, 0)
+	for range flags.Rounds(20) {
 		time.Sleep(time.Duration(20+rand.IntN(150)) * time.Millisecond) // of load
 		p.cut()
 	}
@@ -217,9 +215,8 @@ func TestKills(t *testing.T) {
 	a, b := newNode(t, "a"), newNode(t, "b")
 	b.follow(a)
 	b.up(t)
-	b.flags = append(b.flags, "--replicaof", "127.0.0.1 "+strconv.Itoa(a.port))
-	l := startLoad(a, 4)
-	for range rounds(8) {
+	l := startLoad(t, proc.Loopback, target{a, 1}, 0, 4, 0)
+	for range flags.Rounds(8) {
 		time.Sleep(time.Duration(100+rand.IntN(500)) * time.Millisecond) // of load
 		victim := a
 		if rand.IntN(2) == 0 {
@@ -281,7 +278,7 @@ func TestForks(t *testing.T) {
 	a, b := newNode(t, "a"), newNode(t, "b")
 	b.follow(a)
 	b.up(t)
-	for i := range rounds(6) {
+	for i := range flags.Rounds(6) {
 		n := strconv.Itoa(i)
 		a.ok("MSET", "x", n, "y", n, "z"+n, n)
 		switch i % 3 {
@@ -292,7 +289,7 @@ func TestForks(t *testing.T) {
 			a.ok("SAVE")
 		}
 		same(t, a, b)
-		b.ok("REPLICAOF", "NO", "ONE")
+		b.promote()
 		for range 1 + i%2*300 {
 			a.ok("MSET", "x", "lost"+n, "y", "lost", "lost"+n, "1")
 		}
@@ -307,7 +304,6 @@ func TestForks(t *testing.T) {
 		}
 		if i%2 == 1 {
 			_ = a.Kill()
-			a.flags = []string{"--shards", "2", "--replicaof", "127.0.0.1 " + strconv.Itoa(b.port)}
 			a.restart()
 			same(t, b, a)
 		}

@@ -37,6 +37,12 @@ func Dial(addr string) (*Conn, error) {
 	return &Conn{nc: nc, in: bufio.NewReaderSize(nc, 64<<10)}, nil
 }
 
+// IsConnError reports whether err is the connection's end, or a reply that did not come in time.
+func IsConnError(err error) bool {
+	var ne net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &ne)
+}
+
 // Close closes the connection.
 func (c *Conn) Close() { _ = c.nc.Close() }
 
