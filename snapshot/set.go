@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -153,6 +154,38 @@ func Inspect(fsys vfs.FS, data, id string) (Set, error) {
 		}
 	}
 	return s, nil
+}
+
+// CheckSet is Inspect, and reads the files: all their bytes must be as they were written.
+func CheckSet(fsys vfs.FS, data, id string) (Set, error) {
+	s, err := Inspect(fsys, data, id)
+	for i := range s.Shards {
+		if err == nil {
+			err = checkSum(fsys, ShardPath(Dir(data, id), i))
+		}
+	}
+	return s, err
+}
+
+// checkSum compares the bytes of a shard's file with the checksum in its footer.
+func checkSum(fsys vfs.FS, name string) error {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	foot, end, err := readFooter(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	h := crc32.New(castagnoli)
+	if _, err := io.CopyBuffer(h, io.NewSectionReader(f, 0, end), make([]byte, blockBytes)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if sum := h.Sum32(); sum != foot.sum {
+		return fmt.Errorf("%s: %w: checksum %08x, the footer has %08x", name, ErrCorrupt, sum, foot.sum)
+	}
+	return nil
 }
 
 func (s *Set) inspect(fsys vfs.FS, data string, shard int) error {

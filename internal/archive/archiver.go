@@ -192,7 +192,8 @@ func (a *Archiver) check(m *manifest) error {
 			ErrForeign, a.o.Store, m.HashSeed, len(m.Shards), d.HashSeed(), d.Shards())
 	}
 	for i := range m.Shards {
-		if end := m.Shards[i].End; !within(d.Lineage(i), d.Log(i).Tail(), end) {
+		tail := d.Log(i).Tail() // before the lineage, which has its generation then
+		if end := m.Shards[i].End; !within(d.Lineage(i), tail, end) {
 			return fmt.Errorf("%w: %s has shard %d up to %s, which is not in the directory's history: that was restored, or "+
 				"is an older copy; name another place", ErrForeign, a.o.Store, i, end)
 		}

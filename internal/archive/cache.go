@@ -8,12 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
-// cacheBytes is how much of an archive is kept on this machine while it is read, beyond what is open.
-const cacheBytes = 1 << 30
+// How much of an archive is kept on this machine while it is read, beyond what is open: bytes, and objects.
+const (
+	cacheBytes   = 1 << 30
+	cacheObjects = 64
+)
 
 // cache holds objects that were fetched, each checked as a whole against the manifest. Those of a store of files are only checked, and
 // read where they are.
@@ -22,8 +24,8 @@ type cache struct {
 	store Store
 
 	mu    sync.Mutex
-	dir   string // made with the first object
-	total int64
+	total int64 // bytes that the objects take here
+	idle  int   // objects that nobody uses
 	clock uint64
 	have  map[string]*cached
 }
@@ -35,7 +37,7 @@ type cached struct {
 		io.ReaderAt
 		io.Closer
 	}
-	path string // "": it takes no space here
+	here int64 // bytes it takes on this machine
 	refs int
 	used uint64
 	once sync.Once
@@ -50,9 +52,12 @@ func newCache(ctx context.Context, s Store) *cache {
 func (c *cache) get(o object) (*cached, error) {
 	c.mu.Lock()
 	x := c.have[o.Name]
-	if x == nil {
+	switch {
+	case x == nil:
 		x = &cached{object: o}
 		c.have[o.Name] = x
+	case x.refs == 0:
+		c.idle--
 	}
 	x.refs++
 	c.mu.Unlock()
@@ -69,36 +74,33 @@ func (c *cache) release(x *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x.refs--
-	c.clock++
-	x.used = c.clock
-	if x.err != nil {
-		if x.refs == 0 && c.have[x.Name] == x {
-			delete(c.have, x.Name) // the next get tries again
-		}
+	switch {
+	case x.refs > 0:
+		return
+	case x.err != nil:
+		delete(c.have, x.Name) // the next get tries again
 		return
 	}
-	for c.total > cacheBytes {
-		var oldest *cached
-		for _, y := range c.have {
-			if y.refs == 0 && y.path != "" && (oldest == nil || y.used < oldest.used) {
-				oldest = y
-			}
-		}
-		if oldest == nil {
-			return
-		}
-		c.drop(oldest)
+	c.clock++
+	x.used = c.clock
+	c.idle++
+	for c.idle > cacheObjects || c.total > cacheBytes && c.idle > 0 {
+		c.dropOldest()
 	}
 }
 
-// drop removes an object from the cache. REQUIRES: c.mu, no one uses it.
-func (c *cache) drop(x *cached) {
-	delete(c.have, x.Name)
-	_ = x.data.Close() // only read
-	if x.path != "" {
-		c.total -= x.Size
-		_ = os.Remove(x.path) // close removes the directory
+// dropOldest removes the object that nobody has used for longest. REQUIRES: c.mu, there is one.
+func (c *cache) dropOldest() {
+	var oldest *cached
+	for _, x := range c.have {
+		if x.refs == 0 && (oldest == nil || x.used < oldest.used) {
+			oldest = x
+		}
 	}
+	delete(c.have, oldest.Name)
+	_ = oldest.data.Close() // only read
+	c.idle--
+	c.total -= oldest.here
 }
 
 // fetch makes an object's bytes available, if they are what the manifest says.
@@ -119,34 +121,32 @@ func (c *cache) fetch(x *cached) error {
 	if err != nil {
 		return c.missing(x, err)
 	}
-	f, err := c.tempFile()
+	f, err := tempFile()
 	if err != nil {
 		return errors.Join(err, r.Close())
 	}
 	h := crc32.New(castagnoli)
 	n, err := io.CopyBuffer(io.MultiWriter(f, h), io.LimitReader(r, x.Size+1), make([]byte, copyBytes))
-	err = errors.Join(c.checked(x, n, h.Sum32(), err), r.Close())
-	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	if err = errors.Join(c.checked(x, n, h.Sum32(), err), r.Close()); err != nil {
+		return errors.Join(err, f.Close())
 	}
-	x.data, x.path = f, f.Name()
+	x.data, x.here = f, x.Size
 	c.mu.Lock()
 	c.total += x.Size
 	c.mu.Unlock()
 	return nil
 }
 
-func (c *cache) tempFile() (*os.File, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.dir == "" {
-		dir, err := os.MkdirTemp("", "kevy-archive-")
-		if err != nil {
-			return nil, err
-		}
-		c.dir = dir
+// tempFile makes a file without a name, so that nothing stays of it when the process ends, however it does.
+func tempFile() (*os.File, error) {
+	f, err := os.CreateTemp("", "kevy-archive-")
+	if err != nil {
+		return nil, err
 	}
-	return os.CreateTemp(c.dir, "object-")
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // checked names an object that is not as it was written.
@@ -184,8 +184,8 @@ func (c *cache) read(o object, p []byte, off int64) (int, error) {
 	return n, errors.Join(err, r.Close())
 }
 
-// close removes all.
-func (c *cache) close() error {
+// close lets go of all.
+func (c *cache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, x := range c.have {
@@ -194,8 +194,4 @@ func (c *cache) close() error {
 		}
 	}
 	c.have = nil
-	if c.dir == "" {
-		return nil
-	}
-	return os.RemoveAll(filepath.Clean(c.dir))
 }

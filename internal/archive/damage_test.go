@@ -39,7 +39,7 @@ func problems(s archive.Store) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = fsys.Close() }()
+	defer fsys.Close()
 	v, err := history.Verify(history.Source{FS: fsys, Dir: dir}, history.VerifyOptions{})
 	if err != nil {
 		return err.Error()

@@ -33,7 +33,7 @@ type entry struct {
 	ms      int64
 }
 
-// OpenFS opens an archive for reading, as the directory dir of fsys. Close removes what was fetched.
+// OpenFS opens an archive for reading, as the directory dir of fsys. Close lets go of what was fetched.
 func OpenFS(ctx context.Context, s Store) (fsys *FS, dir string, err error) {
 	m, err := readManifest(ctx, s)
 	switch {
@@ -87,8 +87,8 @@ func (m *manifest) outline() ([]byte, error) {
 	return o.Manifest()
 }
 
-// Close removes what was fetched. REQUIRES: no file is open.
-func (f *FS) Close() error { return f.cache.close() }
+// Close lets go of what was fetched. REQUIRES: no file is open.
+func (f *FS) Close() { f.cache.close() }
 
 // add adds a file, and its directories.
 func (f *FS) add(name string, e *entry) {

@@ -212,6 +212,21 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestIdleLag: after hours without a write the first one is seconds behind, not hours.
+func TestIdleLag(t *testing.T) {
+	l := newLife(t, 49, archive.NewFileStore(vfs.NewMem(), place))
+	l.write(3)
+	l.pass()
+	l.s.Clock.Advance(time.Hour.Milliseconds())
+	l.pass()
+	l.s.Clock.Advance(5)
+	l.s.Do("SET k v")
+	l.s.Clock.Advance(5)
+	if st := l.a.Status(); st.LagMS < 5 || st.LagMS > 20 {
+		t.Errorf("10 ms after the last pass: %+v", st)
+	}
+}
+
 func TestURLs(t *testing.T) {
 	for _, bad := range []string{
 		"", "x", "/dir", "file://host/dir", "file:///", "file:dir", "file:///d?x=1", "s3://", "s3:///p", "s3://b?region=a&region=b", "s3://b?key=1",

@@ -154,9 +154,7 @@ func read(t testing.TB, s archive.Store) *history.History {
 	}
 	t.Cleanup(func() {
 		h.Close()
-		if err := fsys.Close(); err != nil {
-			t.Error(err)
-		}
+		fsys.Close()
 	})
 	return h
 }
@@ -195,7 +193,7 @@ func (l *life) sound() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer func() { _ = fsys.Close() }()
+	defer fsys.Close()
 	v, err := history.Verify(history.Source{FS: fsys, Dir: dir}, history.VerifyOptions{Deep: true})
 	if err != nil || len(v.Damage) > 0 || len(v.Notes) > 0 && !strings.Contains(v.Notes[0], "not compared") {
 		l.t.Fatalf("verify: %v, %+v", err, v)

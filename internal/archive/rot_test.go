@@ -7,7 +7,9 @@ import (
 
 	"github.com/kevydb/kevy/internal/archive"
 	"github.com/kevydb/kevy/internal/history"
+	"github.com/kevydb/kevy/internal/testkit/gate"
 	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/snapshot"
 )
 
 // TestRot archives a directory with a damaged segment, sealed or not: it is told, named in the archive, and what a newer set leads to
@@ -55,5 +57,43 @@ func TestRot(t *testing.T) {
 			t.Fatalf("sealed %v, behind the set: %v", sealed, err)
 		}
 		got.Release()
+	}
+}
+
+// TestRottenSet: a snapshot set that is damaged on disk does not go to the archive, so its retention never goes by one.
+func TestRottenSet(t *testing.T) {
+	l := newLife(t, 92, archive.NewFileStore(vfs.NewMem(), place))
+	l.o = archive.Options{KeepSets: 1, Grace: 1}
+	l.restart()
+	l.write(100)
+	l.save()
+	l.pass()
+	l.write(100)
+	l.record()
+	l.save()
+	sets, err := snapshot.List(l.fs, gate.Dir)
+	if err != nil || len(sets) != 1 {
+		t.Fatal(sets, err)
+	}
+	name := snapshot.ShardPath(snapshot.Dir(gate.Dir, sets[0]), 1)
+	f, err := l.fs.OpenReadWrite(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, _ := f.Size()
+	b := make([]byte, 1)
+	if _, err = f.ReadAt(b, size/2); err == nil {
+		b[0] ^= 8
+		_, err = f.WriteAt(b, size/2)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.pass()
+	if st := l.a.Status(); st.Sets != 1 || st.LastSet == sets[0] || st.LagMS != 0 {
+		t.Errorf("%+v; the damaged set is %s", st, sets[0])
+	}
+	if l.check() == 0 {
+		t.Error("nothing can be restored")
 	}
 }

@@ -32,7 +32,7 @@ func (a *Archiver) localSets() (ids []string, err error) {
 // shipSet takes a snapshot set. One that is removed meanwhile, or from which the archive has no log, is left out; so is
 // a damaged one, with a warning: the log leads past it.
 func (a *Archiver) shipSet(ctx context.Context, id string) error {
-	set, err := snapshot.Inspect(a.src.FS, a.src.Dir.Path(), id)
+	set, err := snapshot.CheckSet(a.src.FS, a.src.Dir.Path(), id)
 	switch {
 	case err != nil && errors.Is(err, fs.ErrNotExist):
 		return nil // it is listed again if it is only in part there

@@ -14,10 +14,11 @@ import (
 // shipLogs brings the logs up to a cut, publishes that, and lets go of what is whole in the archive.
 func (a *Archiver) shipLogs(ctx context.Context) error {
 	a.logsAt = time.Now()
+	now := a.src.Now()
 	if a.upToDate() {
+		a.noteCut(now)
 		return a.hold()
 	}
-	now := a.src.Now()
 	cut, err := a.src.Cut()
 	if err != nil {
 		return err

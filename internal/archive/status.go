@@ -101,7 +101,14 @@ func (a *Archiver) noteManifest(m *manifest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &a.status
-	a.ends, s.CutMS, s.Segments, s.Bytes, s.Sets, s.LastSet = ends, m.CutMS, segments, bytes, len(m.Sets), last
+	a.ends, s.CutMS, s.Segments, s.Bytes, s.Sets, s.LastSet = ends, max(s.CutMS, m.CutMS), segments, bytes, len(m.Sets), last
+}
+
+// noteCut takes note that the archive has all frames up to a time, although no manifest says so: there were none since.
+func (a *Archiver) noteCut(ms int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.CutMS = ms
 }
 
 func size(objects []object) (n int64) {

@@ -106,7 +106,7 @@ func (r *run) checkArchive() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer func() { _ = fsys.Close() }()
+	defer fsys.Close()
 	src := history.Source{FS: fsys, Dir: dir}
 	h, err := history.Open(src)
 	if err != nil {
