@@ -31,6 +31,8 @@ type Set struct {
 	ID      string     `json:"id"`
 	TimeMS  int64      `json:"time_ms"`
 	Shards  []ShardSet `json:"shards"`
+	// Digest is that of all keys, due ones included, as PREFIX.DIGEST spells it; "": it was not computed.
+	Digest string `json:"digest,omitempty"`
 }
 
 // ShardSet is one shard's part of a set.

@@ -23,6 +23,8 @@ URL of an archive: file:///dir, s3://bucket/prefix):
   changed            another value (and perhaps another deadline)
   deadline           the same value with another deadline
 
+Without --prefix libraries of functions that differ are shown too.
+
 Strings of at most %d bytes are shown. A POINT is "latest", cursors (generation:offset, one for each shard,
 separated by commas), "before:COMMAND" (the newest that matches), "since:TIME,before:COMMAND" (the first since
 then), or a time:
@@ -47,7 +49,14 @@ type place struct {
 
 func parsePlace(text, dir string, now time.Time) (p place, err error) {
 	point := text
-	if at := strings.LastIndexByte(text, '@'); at >= 0 {
+	at := strings.LastIndexByte(text, '@')
+	for _, word := range []string{"@before:", "@since:"} { // a command may have an @ too
+		if i := strings.Index(text, word); i >= 0 {
+			at = i
+			break
+		}
+	}
+	if at >= 0 {
 		point = text[at+1:]
 		if at > 0 {
 			dir = text[:at]
@@ -66,7 +75,7 @@ func parsePlace(text, dir string, now time.Time) (p place, err error) {
 // changeJSON is one difference as --json prints it.
 type changeJSON struct {
 	Kind string     `json:"change"`
-	Key  string     `json:"key"`
+	Key  string     `json:"key"`                  // or, with the type library, its name
 	Raw  []byte     `json:"key_base64,omitempty"` // if the key is not UTF-8
 	Old  *valueJSON `json:"old,omitempty"`
 	New  *valueJSON `json:"new,omitempty"`

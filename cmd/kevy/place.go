@@ -5,13 +5,14 @@ import (
 
 	"github.com/kevydb/kevy/internal/archive"
 	"github.com/kevydb/kevy/internal/history"
+	"github.com/kevydb/kevy/internal/vfs"
 )
 
 // openPlace returns the history that a command line names: a data directory, or the URL of an archive. done removes what was fetched, after
 // the last use of src.
 func openPlace(place string) (src history.Source, done func(), err error) {
 	if !archive.IsURL(place) {
-		return history.Source{Dir: slashed(place)}, func() {}, nil
+		return history.Source{FS: vfs.OS(), Dir: slashed(place)}, func() {}, nil
 	}
 	store, err := archive.OpenStore(place)
 	if err != nil {

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/kevydb/kevy/internal/archive"
 	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/vfs"
@@ -25,7 +24,7 @@ const snapshotUsage = `Usage: kevy snapshot list DIR [--json]
        kevy snapshot create DIR | --addr HOST:PORT
        kevy snapshot prune DIR | --addr HOST:PORT [--keep N] [--dry-run] [--json]
 
-list shows the snapshot sets of a data directory, which may be in use or a copy. create takes a
+list shows the snapshot sets of a data directory, which may be in use, a copy, or the URL of an archive. create takes a
 snapshot, prune removes the sets that need not stay and says of each why it stays: in a directory that
 is not in use, or through the server that uses it. A server prunes by its own configuration, and with --keep keeps
 so many of the newest instead of snapshot-keep.
@@ -59,7 +58,7 @@ func snapshotFlags(o *snapshotOptions) *pflag.FlagSet {
 
 // check reads what is left of the command line.
 func (o *snapshotOptions) check(fs *pflag.FlagSet) error {
-	o.verb, o.dir = fs.Arg(0), filepath.ToSlash(fs.Arg(1))
+	o.verb, o.dir = fs.Arg(0), fs.Arg(1)
 	switch {
 	case o.verb != "list" && o.verb != "create" && o.verb != "prune":
 		return errors.New("want: kevy snapshot list|create|prune")
@@ -69,6 +68,8 @@ func (o *snapshotOptions) check(fs *pflag.FlagSet) error {
 		return errors.New("--addr: list reads the directory, also of a server that runs")
 	case (o.dir == "") == (o.addr == ""):
 		return errors.New("name a data directory, or a server with --addr")
+	case o.verb != "list" && archive.IsURL(o.dir):
+		return fmt.Errorf("%s: an archive takes and removes sets by itself", o.dir)
 	case o.policy.Keep < 1:
 		return fmt.Errorf("--keep %d: the newest set always stays", o.policy.Keep)
 	case o.addr != "" && (fs.Changed("keep-time") || fs.Changed("log-keep-time")):
@@ -111,12 +112,16 @@ type listedSet struct {
 }
 
 func (t *tool) listSets(o *snapshotOptions) int {
-	fsys := vfs.OS()
-	inUse, err := log.SnapshotOnRecord(fsys, o.dir)
+	src, done, err := openPlace(o.dir)
 	if err != nil {
 		return t.fail(err)
 	}
-	ids, err := snapshot.List(fsys, o.dir)
+	defer done()
+	inUse, err := log.SnapshotOnRecord(src.FS, src.Dir)
+	if err != nil {
+		return t.fail(err)
+	}
+	ids, err := snapshot.List(src.FS, src.Dir)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -124,7 +129,7 @@ func (t *tool) listSets(o *snapshotOptions) int {
 	for _, id := range ids {
 		l := listedSet{ID: id, InUse: id == inUse}
 		found = found || l.InUse
-		if set, err := snapshot.Inspect(fsys, o.dir, id); err != nil {
+		if set, err := snapshot.Inspect(src.FS, src.Dir, id); err != nil {
 			l.Error, bad = err.Error(), true
 		} else {
 			l.TimeMS, l.Keys, l.Bytes, l.Cursors = set.TimeMS, set.Keys(), set.Bytes(), set.Cursors()
@@ -170,12 +175,16 @@ func (t *tool) createSet(o *snapshotOptions) int {
 		}
 		return t.print(map[string]string{"saved": o.addr}, func() []byte { return []byte("saved\n") })
 	}
-	if _, err := log.SnapshotOnRecord(vfs.OS(), o.dir); err != nil {
+	dir := slashed(o.dir)
+	if _, err := log.SnapshotOnRecord(vfs.OS(), dir); err != nil {
 		return t.fail(err) // Open would make a new directory
 	}
 	// What may go is the business of who serves the directory, with its configuration.
 	everything := engine.SnapshotPolicy{Keep: math.MaxInt32, LogKeepTime: math.MaxInt64}
-	e, _, err := engine.Open(engine.Options{Log: log.Options{Dir: o.dir}, Snapshots: &everything})
+	e, _, err := engine.Open(engine.Options{
+		Log:       log.Options{Dir: dir, Follower: true}, // a directory that follows another store goes on doing so
+		Snapshots: &everything, DigestSets: true,
+	})
 	if err != nil {
 		return t.fail(explainUse(err))
 	}
@@ -223,18 +232,18 @@ func (t *tool) pruneSets(o *snapshotOptions, keep int) int {
 
 // pruneDir prunes a directory that is not in use. It leaves the log alone: the next start drops what is not needed.
 func (o *snapshotOptions) pruneDir() (plan []snapshot.Decision, err error) {
-	fsys := vfs.OS()
-	if _, err := fsys.Stat(path.Join(o.dir, "MANIFEST")); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is no data directory: %w", o.dir, err)
+	fsys, at := vfs.OS(), slashed(o.dir)
+	if _, err := log.SnapshotOnRecord(fsys, at); err != nil {
+		return nil, err // Lock would make a file
 	}
 	if !o.dryRun {
-		lock, err := fsys.Lock(path.Join(o.dir, "LOCK"))
+		lock, err := fsys.Lock(path.Join(at, "LOCK"))
 		if err != nil {
 			return nil, explainUse(err)
 		}
 		defer lock.Close() //nolint:errcheck // gives the lock back
 	}
-	dir, _, err := log.OpenReadOnly(fsys, o.dir)
+	dir, _, err := log.OpenReadOnly(fsys, at)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +252,7 @@ func (o *snapshotOptions) pruneDir() (plan []snapshot.Decision, err error) {
 	if err = errors.Join(unreadable, err); err != nil || o.dryRun {
 		return plan, err
 	}
-	return plan, engine.CarryOut(fsys, o.dir, plan)
+	return plan, engine.CarryOut(fsys, at, plan)
 }
 
 func (o *snapshotOptions) pruneServer(keep int) (plan []snapshot.Decision, err error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/snapshot"
 )
 
@@ -124,6 +125,8 @@ func TestSnapshotUsage(t *testing.T) {
 		{"snapshot prune --addr a:1 --keep-time 1h", exitUsage, "--keep-time"},
 		{"snapshot create --addr 127.0.0.1:1", exitFailed, "127.0.0.1:1"},
 		{"snapshot list " + nowhere, exitFailed, nowhere},
+		{"snapshot create file:///x", exitUsage, "an archive"},
+		{"snapshot list file://" + nowhere, exitFailed, "no archive"},
 		{"snapshot create " + nowhere, exitFailed, nowhere},
 		{"snapshot prune " + nowhere, exitFailed, nowhere},
 	} {
@@ -137,5 +140,41 @@ func TestSnapshotUsage(t *testing.T) {
 	}
 	if code, out, _ := kevy("snapshot", "--help"); code != exitOK || !strings.Contains(out, "Exit codes:") {
 		t.Errorf("help: %d %q", code, out)
+	}
+}
+
+// TestSnapshotOfReplica: a snapshot of a replica's directory leaves its history as it is.
+func TestSnapshotOfReplica(t *testing.T) {
+	source := startServer(t, filepath.Join(t.TempDir(), "source"), "--shards", "1")
+	host, port, _ := strings.Cut(source.Addr, ":")
+	dir := filepath.Join(t.TempDir(), "replica")
+	s := startServer(t, dir, "--shards", "1", "--replicaof", host+" "+port)
+	c := dial(t, source.Addr)
+	if _, err := c.Must("SET", "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	r := dial(t, s.Addr)
+	await(t, "the replica has the key", func() bool {
+		reply, err := r.Do("GET", "k")
+		return err == nil && reply.Text() == "v"
+	})
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	list := func() history.ShardListing {
+		t.Helper()
+		code, out, errs := kevy("log", "list", dir, "--json")
+		var l history.Listing
+		if err := json.Unmarshal([]byte(out), &l); err != nil || code != exitOK {
+			t.Fatal(code, err, errs)
+		}
+		return l.Shards[0]
+	}
+	before := list()
+	if code, _, errs := kevy("snapshot", "create", dir); code != exitOK {
+		t.Fatal(code, errs)
+	}
+	if after := list(); after.Tail != before.Tail || len(after.Generations) != len(before.Generations) {
+		t.Errorf("the log ends at %s in generation %d, before at %s in %d", after.Tail, len(after.Generations), before.Tail, len(before.Generations))
 	}
 }

@@ -133,6 +133,24 @@ func TestToolFlags(t *testing.T) {
 	}
 }
 
+// TestPlaces: which @ of a place divides directory and point.
+func TestPlaces(t *testing.T) {
+	now := time.Date(2026, 3, 1, 10, 50, 0, 0, time.UTC)
+	for text, want := range map[string][2]string{
+		"d@latest":                            {"d", "latest"},
+		"@latest":                             {"other", "latest"},
+		"my@dir@latest":                       {"my@dir", "latest"},
+		"d@before:DEL user:a@b.c":             {"d", "before the last DEL user:a@b.c"},
+		"my@dir@before:SET a@before:b":        {"my@dir", "before the last SET a@before:b"},
+		"s3://b/p@since:10:42,before:DEL *@x": {"s3://b/p", "before the first DEL *@x since 2026-03-01T10:42:00.000Z"},
+	} {
+		p, err := parsePlace(text, "other", now)
+		if got := [2]string{p.dir, p.point.String()}; err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
 func TestProgressLine(t *testing.T) {
 	p := progress{}
 	at := time.Unix(1000, 0)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/snapshot"
@@ -103,10 +104,23 @@ func (e *Engine) writeSet() (set snapshot.Set, err error) {
 	if err != nil {
 		return set, err
 	}
+	if e.opt.DigestSets {
+		set.Digest = digestOf(fs)
+	}
 	if err = e.writeShards(&set, id, fs); err != nil {
 		return set, err
 	}
 	return set, e.adopt(set, fs)
+}
+
+// digestOf is the digest of all keys of the views.
+func digestOf(fs []frozen) string {
+	sum := uint64(0)
+	for i := range fs {
+		_, d := fs[i].view.Digest(nil, 0)
+		sum += d
+	}
+	return command.FormatDigest(sum)
 }
 
 // nextSet names a set of the state at a time (unix ms) that is to be written.

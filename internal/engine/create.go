@@ -43,7 +43,7 @@ func Create(o Options, keyspaces []*state.Keyspace) ([]log.Cursor, error) {
 }
 
 func create(o Options, keyspaces []*state.Keyspace) ([]log.Cursor, error) {
-	o.Log.Shards = len(keyspaces)
+	o.Log.Shards, o.DigestSets = len(keyspaces), true // nobody waits for a lock meanwhile
 	e, _, err := Open(o)
 	if err != nil {
 		releaseAll(keyspaces)

@@ -28,6 +28,9 @@ type Options struct {
 	// HoldFor, if not empty, names a floor of the log that is there before anything is dropped: from an earlier start, or
 	// one that keeps everything. It is for an archive, which moves it.
 	HoldFor string
+	// DigestSets records in each snapshot set the digest of its keys. That costs a pass over them while the views are open: for tools, which
+	// nobody writes beside.
+	DigestSets bool
 	// Logger takes what operators should know; nil discards it.
 	Logger *slog.Logger
 }
@@ -114,7 +117,8 @@ func Open(o Options) (*Engine, *Report, error) {
 	e.dir.Store(dir)
 	rep := &Report{Log: rec}
 	if err := e.start(rep); err != nil {
-		return nil, nil, errors.Join(err, dir.Close(false))
+		// The log is whole and nothing was added: however often this is tried, no generation ends by it.
+		return nil, nil, errors.Join(err, dir.Close(true))
 	}
 	rep.Took = time.Since(began)
 	return e, rep, nil

@@ -76,18 +76,25 @@ func buildFrom(src Source, p Point, prefix []byte, m *Meter) (*Built, error) {
 	return h.Build(p, prefix, m)
 }
 
+// Libraries returns the libraries of functions.
+func (b *Built) Libraries() []state.Library { return libraries(b.Shards) }
+
+// libraries returns those of shard 0: no other has any.
+func libraries(shards []*state.Keyspace) []state.Library { return shards[0].Libraries().List() }
+
 // Build makes a point, of the keys below prefix only. A set that turns out to be damaged is left aside for
-// one before it, and noted in the plan.
+// one before it, and noted in the plan. fs.ErrNotExist: files that were there when the directory was opened have been dropped since.
 func (h *History) Build(p Point, prefix []byte, m *Meter) (*Built, error) {
 	return h.build(p, prefix, m, nil)
 }
 
 func (h *History) build(p Point, prefix []byte, m *Meter, planned func(*Plan)) (*Built, error) {
 	var without, notes []string
+	var vanished error // a set was there when the directory was opened, and is not any more
 	for {
 		pl, err := h.plan(p, without, m)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, vanished)
 		}
 		pl.Notes = append(pl.Notes, notes...)
 		if planned != nil {
@@ -97,6 +104,9 @@ func (h *History) build(p Point, prefix []byte, m *Meter, planned func(*Plan)) (
 		var bad *setError
 		if !errors.As(err, &bad) {
 			return b, err
+		}
+		if errors.Is(bad, fs.ErrNotExist) {
+			vanished = bad
 		}
 		without = append(without, bad.id)
 		notes = append(notes, bad.Error())

@@ -6,9 +6,9 @@ import (
 	"github.com/kevydb/kevy/internal/vfs"
 )
 
-// CheckCopy reads a new directory once more and compares its newest snapshot set with the keys and the digest it was made with.
-func CheckCopy(fsys vfs.FS, dir string, keys int, digest string) error {
-	v, err := Verify(Source{FS: fsys, Dir: dir}, VerifyOptions{})
+// CheckCopy reads a new directory once more and compares its newest snapshot set with the keys and the digest it was made with. m may be nil.
+func CheckCopy(fsys vfs.FS, dir string, keys int, digest string, m *Meter) error {
+	v, err := Verify(Source{FS: fsys, Dir: dir}, VerifyOptions{Meter: m})
 	if err != nil {
 		return fmt.Errorf("verifying %s: %w", dir, err)
 	}

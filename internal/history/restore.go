@@ -85,7 +85,9 @@ func restore(o *RestoreOptions) (*Restored, error) {
 	defer h.Close()
 	r := &Restored{To: o.To, DryRun: o.DryRun}
 	if o.DryRun {
-		r.Plan, err = h.Plan(o.Point, o.Meter)
+		if r.Plan, err = h.Plan(o.Point, o.Meter); err == nil && len(o.Prefix) == 0 && !o.KeepExpired {
+			r.Keys, r.Digest = r.known()
+		}
 		return r, err
 	}
 	b, err := h.build(o.Point, o.Prefix, o.Meter, o.Planned)
@@ -102,7 +104,15 @@ func restore(o *RestoreOptions) (*Restored, error) {
 	if r.New, err = o.create(b); err != nil {
 		return nil, err
 	}
-	return r, r.verify(o)
+	return r, CheckCopy(o.FS, o.To, r.Keys, r.Digest, o.Meter)
+}
+
+// known returns what a plan leads to if that is known without carrying it out: it is a snapshot set whose digest is on record.
+func (pl *Plan) known() (keys int, digest string) {
+	if pl.base.set == nil || pl.Frames > 0 || pl.base.set.Digest == "" {
+		return 0, ""
+	}
+	return int(pl.SetKeys), pl.base.set.Digest //nolint:gosec // counts keys in memory
 }
 
 func (o *RestoreOptions) create(b *Built) ([]log.Cursor, error) {
@@ -113,23 +123,4 @@ func (o *RestoreOptions) create(b *Built) ([]log.Cursor, error) {
 	return engine.Create(engine.Options{Now: o.Now, Log: log.Options{
 		FS: o.FS, Dir: o.To, HashSeed: b.seed, RestoredFrom: origin,
 	}}, b.Shards)
-}
-
-// verify loads the new directory once more, without opening it for writing.
-func (r *Restored) verify(o *RestoreOptions) error {
-	h, err := Open(Source{FS: o.FS, Dir: o.To})
-	if err != nil {
-		return fmt.Errorf("verifying %s: %w", o.To, err)
-	}
-	defer h.Close()
-	b, err := h.build(Latest(), nil, o.Meter, nil)
-	if err != nil {
-		return fmt.Errorf("verifying %s: %w", o.To, err)
-	}
-	defer b.Release()
-	if keys, sum := b.Digest(nil, 0); keys != r.Keys || sum != r.Digest {
-		return fmt.Errorf("%s has %d keys with digest %s, restored were %d with %s: do not use it",
-			o.To, keys, sum, r.Keys, r.Digest)
-	}
-	return nil
 }

@@ -2,14 +2,21 @@ package history_test
 
 import (
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/history"
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/testkit/gate"
+	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/snapshot"
+	"github.com/kevydb/kevy/state"
 )
 
 func TestParseTime(t *testing.T) {
@@ -201,6 +208,154 @@ func TestGaps(t *testing.T) {
 				t.Errorf("shard %d: %s in the window %+v: %v", i, w.From, w, err)
 			}
 		}
+	}
+	p.s.Close()
+}
+
+// dropping is a file system on which something happens when a file is opened for the second time: after the header of a snapshot
+// was read, before the rest is.
+type dropping struct {
+	*crashfs.FS
+	name  string
+	opens int
+	then  func()
+}
+
+func (d *dropping) Open(name string) (vfs.File, error) {
+	if name == d.name {
+		if d.opens++; d.opens == 2 {
+			d.then()
+		}
+	}
+	return d.FS.Open(name)
+}
+
+// TestSetDroppedMeanwhile restores from a directory in use, which takes a snapshot and drops the one before, and the log, just then.
+func TestSetDroppedMeanwhile(t *testing.T) {
+	p := live(t, 111, 100)
+	p.s.E.SetSnapshotPolicy(engine.SnapshotPolicy{Keep: 1})
+	for i := range 3 {
+		p.s.Do(fmt.Sprintf("MSET a %d b %d c %d d %d", i, i, i, i))
+		p.s.Do("FLUSHALL") // ends the segments
+		if err := p.s.E.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.s.Do("MSET a 1 b 2 c 3 d 4 e 5")
+	d := &dropping{FS: p.fs, name: snapshot.ShardPath(snapshot.Dir(gate.Dir, p.s.E.SaveStatus().LastID), 0)}
+	d.then = func() {
+		p.s.Do("FLUSHALL")
+		p.s.Do("MSET a 5 b 6 c 7")
+		if err := p.s.E.Save(); err != nil {
+			t.Error(err)
+		}
+	}
+	r, err := history.Restore(history.RestoreOptions{From: history.Source{FS: d, Dir: gate.Dir}, FS: p.fs, To: "to", Now: p.s.Clock.Now})
+	if err != nil || !strings.Contains(p.s.Digest(), r.Digest) {
+		t.Errorf("%v, %+v; want %q", err, r, p.s.Digest())
+	}
+	p.s.Close()
+}
+
+// TestKnownDigest: a set that was written without haste has its digest on record: a dry run tells it, and verify compares.
+func TestKnownDigest(t *testing.T) {
+	p := live(t, 121, 100)
+	r, err := history.Restore(history.RestoreOptions{From: history.Source{FS: p.fs, Dir: gate.Dir}, FS: p.fs, To: "to", Now: p.s.Clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry := func(o history.RestoreOptions) *history.Restored {
+		o.From, o.FS, o.DryRun, o.Now = history.Source{FS: p.fs, Dir: "to"}, p.fs, true, p.s.Clock.Now
+		o.To = "nowhere"
+		d, err := history.Restore(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if d := dry(history.RestoreOptions{}); d.Digest != r.Digest || d.Keys != r.Keys {
+		t.Errorf("a dry run says %d keys with digest %q, restored were %d with %s", d.Keys, d.Digest, r.Keys, r.Digest)
+	}
+	if d := dry(history.RestoreOptions{Prefix: []byte("k")}); d.Digest != "" {
+		t.Errorf("of a part of the keys it says %q", d.Digest)
+	}
+	sets, err := snapshot.List(p.fs, "to")
+	if err != nil || len(sets) != 1 {
+		t.Fatal(sets, err)
+	}
+	name := snapshot.Dir("to", sets[0]) + "/" + snapshot.SetFile
+	doc := strings.Replace(string(read(t, p.fs, name)), r.Digest, strings.Repeat("0", 16), 1)
+	doc = doc[:strings.LastIndex(doc, "crc32c ")]
+	write(t, p.fs, name, fmt.Appendf([]byte(doc), "crc32c %08x\n", crc32.Checksum([]byte(doc), crc32.MakeTable(crc32.Castagnoli))))
+	v, err := history.Verify(history.Source{FS: p.fs, Dir: "to"}, history.VerifyOptions{})
+	if err != nil || len(v.Damage) != 1 || !strings.Contains(v.Damage[0].Problem, "when it was taken it was 0000") {
+		t.Errorf("%v, %+v", err, v)
+	}
+	p.s.Close()
+}
+
+// foldInto folds a command into a built point.
+func foldInto(b *history.Built, seed uint64, c []byte) error {
+	argv, err := effect.DecodeArgv(c, nil)
+	if err != nil {
+		return err
+	}
+	e, err := effect.FromArgv(argv)
+	if err == nil {
+		shard := 0
+		if key, ok := e.SingleKey(); ok && e.Op != effect.Function {
+			shard = command.ShardOfHash(state.Hash(seed, key), shards)
+		}
+		_, err = b.Shards[shard].Fold(&e)
+	}
+	return err
+}
+
+// TestDiffLibraries: libraries of functions differ too, and a patch undoes it.
+func TestDiffLibraries(t *testing.T) {
+	p := live(t, 131, 0)
+	load := func(name, result string) {
+		p.s.Do(fmt.Sprintf("FUNCTION LOAD REPLACE '#!lua name=%s\nredis.register_function(\"%s\", function() return %s end)'", name, name, result))
+	}
+	load("gone", "1")
+	load("kept", "1")
+	load("other", "1")
+	p.s.Do("SET k v")
+	before := p.s.Cursors()
+	load("other", "2")
+	load("new", "1")
+	p.s.Do("FUNCTION DELETE gone")
+	p.s.Do("SET k w")
+	h := p.open()
+	build := func(at history.Point) *history.Built {
+		b, err := h.Build(at, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Release)
+		return b
+	}
+	now, then := build(history.Latest()), build(history.At(before...))
+	changes := history.Diff(now, then, nil)
+	var got []string
+	for i := range changes {
+		got = append(got, fmt.Sprintf("%s %s %v", changes[i].Kind(), changes[i].Key, changes[i].Library()))
+	}
+	if s := strings.Join(got, ", "); s != "changed k false, added gone true, removed new true, changed other true" {
+		t.Errorf("%s", s)
+	}
+	if n := len(history.Diff(now, then, []byte("k"))); n != 1 {
+		t.Errorf("%d changes below a prefix", n)
+	}
+	if n := len(history.Diff(then, then, nil)); n != 0 {
+		t.Errorf("%d changes between a point and itself", n)
+	}
+	// The commands of the patch, folded into the first point, make it the second.
+	if err := history.Patch(then, changes, func(c []byte) error { return foldInto(now, p.s.E.Seed(), c) }); err != nil {
+		t.Fatal(err)
+	}
+	if left := history.Diff(now, then, nil); len(left) != 0 {
+		t.Errorf("after the patch %d changes are left", len(left))
 	}
 	p.s.Close()
 }

@@ -32,6 +32,8 @@ type SetSum struct {
 	// Folded says that the digest is that of the log folded to the set's cursors from Base.
 	Folded bool   `json:"folded"`
 	Base   string `json:"base,omitempty"`
+
+	libraries []state.Library
 }
 
 // Finding is a place that is not as it was written.
@@ -183,9 +185,12 @@ func (h *History) verifySets(v *Verified, m *Meter) {
 		m.Begin("loading snapshot set "+set.ID, set.Keys())
 		shards, err := h.loadSet(set, m)
 		if err == nil {
-			s := SetSum{ID: set.ID}
+			s := SetSum{ID: set.ID, libraries: libraries(shards)}
 			s.Keys, s.Digest = digest(shards, nil, 0)
 			v.Sets = append(v.Sets, s)
+			if set.Digest != "" && set.Digest != s.Digest {
+				v.found(-1, fmt.Errorf("snapshot set %s has %d keys with digest %s, when it was taken it was %s", set.ID, s.Keys, s.Digest, set.Digest))
+			}
 		} else {
 			v.found(-1, err)
 		}
@@ -242,11 +247,17 @@ func (h *History) verifyDeep(v *Verified, m *Meter) {
 			continue
 		}
 		keys, sum := b.Digest(nil, 0)
-		b.Release()
-		if s.Folded, s.Base = keys == s.Keys && sum == s.Digest, from.name(); !s.Folded {
+		s.Base = from.name()
+		switch {
+		case keys != s.Keys || sum != s.Digest:
 			v.found(-1, fmt.Errorf("snapshot set %s has %d keys with digest %s, the log folded from %s to its cursors %d with %s",
 				s.ID, s.Keys, s.Digest, from.name(), keys, sum))
+		case !slices.Equal(b.Libraries(), s.libraries):
+			v.found(-1, fmt.Errorf("snapshot set %s has other libraries of functions than the log folded from %s to its cursors", s.ID, from.name()))
+		default:
+			s.Folded = true
 		}
+		b.Release()
 	}
 }
 

@@ -144,7 +144,7 @@ func (d *dir) finish(r *Result) error {
 	if err := errors.Join(d.settle(), d.e.SaveAfter(), d.e.Close(true)); err != nil {
 		return err // without its snapshot it can't be opened
 	}
-	return history.CheckCopy(d.fs, d.path, keys, digest)
+	return history.CheckCopy(d.fs, d.path, keys, digest, nil)
 }
 
 // serverLimit bounds the time a running server takes for a batch, of so many commands or groupBytes.

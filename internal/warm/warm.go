@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := errors.Join(err, e.SaveAfter(), e.Close(true)); err != nil {
 		return r, err
 	}
-	return r, history.CheckCopy(o.FS, o.To, r.Keys, r.Digest)
+	return r, history.CheckCopy(o.FS, o.To, r.Keys, r.Digest, nil)
 }
 
 // copier applies the batches.
