@@ -55,6 +55,9 @@ func TestRandomPipelineOverSocket(t *testing.T) {
 			}
 			c.want(string(w.Buf))
 		}
+		if s.h.previewed.Load() < int64(len(want)/100) {
+			t.Errorf("%d of %d requests were previewed", s.h.previewed.Load(), len(want))
+		}
 	})
 }
 

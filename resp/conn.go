@@ -54,6 +54,15 @@ type Handler interface {
 	Closed(c *Conn, err error)
 }
 
+// Previewer is a Handler that wants to know what comes, to have it at hand: pipelined requests are shown
+// before they run.
+type Previewer interface {
+	// Preview comes before some of the calls of Command, with the first arguments of the requests that are to come
+	// on this connection, those without arguments left out. They may not run, or change on the way. The slices
+	// are valid during the call.
+	Preview(c *Conn, firsts [][]byte)
+}
+
 // OutputObserver is a Handler that wants to know what clients leave unread.
 type OutputObserver interface {
 	// Unsent comes on the connection's loop, after a turn or when the socket took some, if Conn.Unsent has changed.

@@ -50,6 +50,9 @@ func (r *Reader) Next() ([][]byte, error) {
 	}
 	for {
 		if r.req.kind == kindNone {
+			if r.sc.next < len(r.sc.ahead) {
+				return r.pop(), nil
+			}
 			if r.pos == len(r.buf) {
 				return nil, ErrIncomplete
 			}
@@ -74,30 +77,40 @@ func (r *Reader) Next() ([][]byte, error) {
 // fast takes a whole request in its usual form. Everything else, errors and limits included, is
 // left to step, which decides alone.
 func (r *Reader) fast() bool {
-	b := r.buf[r.pos:]
-	if len(b) < 4 || b[0] != '*' {
+	args, n := parseFast(r.buf[r.pos:], r.sc.args[:0], r.unauth)
+	if n == 0 {
 		return false
+	}
+	r.sc.args = args
+	r.pos += n
+	return true
+}
+
+// parseFast appends the arguments of the request that b begins with to args, and returns its length: 0 if it is
+// not there as a whole in its usual form.
+func parseFast(b []byte, args [][]byte, unauth bool) ([][]byte, int) {
+	if len(b) < 4 || b[0] != '*' {
+		return args, 0
 	}
 	count := int(b[1] - '0')
 	if count-1 > 8 || count == 0 {
-		return false
+		return args, 0
 	}
 	i := 2
 	for b[i] != '\r' {
 		d := int(b[i] - '0')
 		count = count*10 + d
 		if i++; d < 0 || d > 9 || count > fastArgs || i >= len(b) {
-			return false
+			return args, 0
 		}
 	}
-	if count > maxUnauthArgs && r.unauth {
-		return false
+	if count > maxUnauthArgs && unauth {
+		return args, 0
 	}
 	i += 2
-	args := r.sc.args[:0]
 	for ; count > 0; count-- {
 		if i+4 > len(b) || b[i] != '$' || b[i+1] < '0' || b[i+1] > '9' {
-			return false
+			return args, 0
 		}
 		n := int(b[i+1] - '0')
 		i += 2
@@ -105,20 +118,60 @@ func (r *Reader) fast() bool {
 			d := int(b[i]) - '0'
 			n, i = n*10+d, i+1
 			if d < 0 || d > 9 || n < 10 || n > fastBulk || i >= len(b) {
-				return false
+				return args, 0
 			}
 		}
 		i += 2
 		end := i + n
 		if end+2 > len(b) {
-			return false
+			return args, 0
 		}
 		args = append(args, b[i:end:end])
 		i = end + 2
 	}
-	r.sc.args = args
-	r.pos += i
-	return true
+	return args, i
+}
+
+// parsed is a request that was split before its turn came.
+type parsed struct {
+	args int // its arguments end there in scratch.args
+	end  int // it ends there in Reader.buf
+}
+
+// ahead splits up to n whole requests in their usual form, for Next to return one by one, and appends the
+// first argument of each, which mostly is a key, to firsts. REQUIRES: Next has returned those split before.
+func (r *Reader) ahead(n int, firsts [][]byte) [][]byte {
+	sc := r.sc
+	sc.forget()
+	if r.err != nil || r.req.kind != kindNone {
+		return firsts
+	}
+	args, at := sc.args[:0], r.pos
+	for len(sc.ahead) < n && len(args) < fastArgs {
+		more, size := parseFast(r.buf[at:], args, r.unauth)
+		if size == 0 {
+			break
+		}
+		if len(more) > len(args)+1 {
+			firsts = append(firsts, more[len(args)+1])
+		}
+		args, at = more, at+size
+		sc.ahead = append(sc.ahead, parsed{len(args), at})
+	}
+	sc.args = args[:0]
+	return firsts
+}
+
+// pop returns the next of the requests split ahead.
+func (r *Reader) pop() [][]byte {
+	sc, from := r.sc, 0
+	if sc.next > 0 {
+		from = sc.ahead[sc.next-1].args
+	}
+	q := sc.ahead[sc.next]
+	sc.next++
+	r.pos = q.end
+	return sc.args[from:q.args:q.args]
 }
 
 func (r *Reader) begin() {

@@ -13,13 +13,17 @@ const (
 	argsKept = 4 << 10
 )
 
-// scratch is the memory that readers used by turns share: the buffer input is read into and the
-// vector of arguments. Owned by one loop.
+// scratch is the memory that readers used by turns share: the buffer input is read into, the
+// vector of arguments, and the requests that were split ahead. Owned by one loop.
 type scratch struct {
-	in   []byte
-	args [][]byte
-	pool bufPool
+	in    []byte
+	args  [][]byte
+	ahead []parsed // of the Reader in use; ahead[next:] were not yet returned. They are still input: to forget them is safe
+	next  int
+	pool  bufPool
 }
+
+func (sc *scratch) forget() { sc.ahead, sc.next = sc.ahead[:0], 0 }
 
 func newScratch(size int) *scratch {
 	if size < 4<<10 {
@@ -60,7 +64,10 @@ func NewReader(lim *Limits) *Reader {
 }
 
 // SetAuthenticated says whether the client may send requests of full size. A new Reader is authenticated.
-func (r *Reader) SetAuthenticated(ok bool) { r.unauth = !ok }
+func (r *Reader) SetAuthenticated(ok bool) {
+	r.unauth = !ok
+	r.sc.forget() // other limits hold
+}
 
 // Buffered returns the number of bytes that arrived and were not yet returned as requests.
 func (r *Reader) Buffered() int { return len(r.buf) - r.pos }
@@ -92,6 +99,7 @@ func (r *Reader) usage() (args, used, free int) {
 
 // Space returns where the next bytes are to be read. They become input by Advance.
 func (r *Reader) Space() []byte {
+	r.sc.forget()
 	n := r.Buffered()
 	if n <= carry {
 		old, own := r.buf, r.own
@@ -115,6 +123,7 @@ func (r *Reader) Advance(n int) {
 
 // Feed takes p as input. With nothing buffered p is used in place until Settle.
 func (r *Reader) Feed(p []byte) {
+	r.sc.forget()
 	if r.Buffered() == 0 && !r.own {
 		r.buf, r.pos = p, 0
 	} else {
@@ -133,6 +142,7 @@ func (r *Reader) checkHeld() {
 // Settle ends a turn: input not yet returned moves to memory of the Reader's own, and memory without
 // input is given back.
 func (r *Reader) Settle() {
+	r.sc.forget()
 	n := r.Buffered()
 	switch {
 	case n == 0:
@@ -149,6 +159,7 @@ func (r *Reader) Settle() {
 
 // Close gives back all memory. The Reader returns no further requests.
 func (r *Reader) Close() {
+	r.sc.forget()
 	r.release()
 	r.req = request{}
 	if r.err == nil {

@@ -13,9 +13,29 @@ import (
 // parseAll returns the requests of in, printed, and the error that ended it, with the input cut by next.
 func parseAll(tb testing.TB, r *Reader, in []byte, next func() int) (reqs []string, err error) {
 	tb.Helper()
+	return parseAhead(tb, r, in, next, 0)
+}
+
+// parseAhead is parseAll of a reader that splits up to ahead requests before their turn.
+func parseAhead(tb testing.TB, r *Reader, in []byte, next func() int, ahead int) (reqs []string, err error) {
+	tb.Helper()
+	var firsts [][]byte // of the requests split ahead, to come
 	for arrived := 0; ; {
 		for {
+			if ahead > 0 && r.sc.next == len(r.sc.ahead) {
+				if len(firsts) > 0 {
+					tb.Fatalf("%q was announced and did not come", firsts)
+				}
+				firsts = r.ahead(ahead, nil)
+			}
+			early := r.sc.next < len(r.sc.ahead)
 			args, e := r.Next()
+			if early && len(args) > 1 {
+				if len(firsts) == 0 || !bytes.Equal(firsts[0], args[1]) {
+					tb.Fatalf("%q announced, %q came", firsts, args)
+				}
+				firsts = firsts[1:]
+			}
 			if errors.Is(e, ErrIncomplete) {
 				break
 			}
@@ -237,7 +257,7 @@ func TestRandomPipeline(t *testing.T) {
 	in, want := randomPipeline(rand.New(rand.NewPCG(1, 2)), 10<<20)
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		got, err := parseAll(t, newTestReader(true), in, func() int { return 1 + rng.IntN(1<<rng.IntN(18)) })
+		got, err := parseAhead(t, newTestReader(true), in, func() int { return 1 + rng.IntN(1<<rng.IntN(18)) }, int(seed)*8)
 		if err != nil || len(got) != len(want) {
 			t.Fatalf("%d requests, %v; want %d", len(got), err, len(want))
 		}
@@ -307,13 +327,37 @@ func FuzzReader(f *testing.F) {
 			"random": func() int { return 1 + rng.IntN(1+rng.IntN(100)) },
 		}
 		for name, next := range cuts {
-			got, err := parseAll(t, newTestReader(auth), in, next)
-			if fmt.Sprint(err) != fmt.Sprint(wantErr) {
-				t.Fatalf("%s: error %v, want %v", name, err, wantErr)
-			}
-			if strings.Join(got, "\n") != strings.Join(want, "\n") {
-				t.Fatalf("%s: %q, want %q", name, got, want)
+			for _, ahead := range []int{0, 1, 3, 16} {
+				got, err := parseAhead(t, newTestReader(auth), in, next, ahead)
+				if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Fatalf("%s, %d ahead: error %v, want %v", name, ahead, err, wantErr)
+				}
+				if strings.Join(got, "\n") != strings.Join(want, "\n") {
+					t.Fatalf("%s, %d ahead: %q, want %q", name, ahead, got, want)
+				}
 			}
 		}
 	})
+}
+
+// TestAheadForgets: what was split ahead is input like any other once something changes.
+func TestAheadForgets(t *testing.T) {
+	args := make([][]byte, maxUnauthArgs+1)
+	in := appendRequest(appendRequest(nil, []byte("RESET")), args...)
+	for name, change := range map[string]func(r *Reader){
+		"logged out": func(r *Reader) { r.SetAuthenticated(false) },
+		"settled":    func(r *Reader) { r.Settle(); r.SetAuthenticated(false) },
+		"fed":        func(r *Reader) { r.Feed([]byte("x")); r.SetAuthenticated(false) },
+	} {
+		r := newTestReader(true)
+		r.Feed(bytes.Clone(in))
+		r.ahead(16, nil)
+		if got, err := r.Next(); err != nil || string(got[0]) != "RESET" {
+			t.Fatalf("%s: %q, %v", name, got, err)
+		}
+		change(r)
+		if got, err := r.Next(); err == nil || errors.Is(err, ErrIncomplete) {
+			t.Errorf("%s: %q passed the limit of a client without authentication", name, got)
+		}
+	}
 }

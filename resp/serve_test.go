@@ -2,8 +2,10 @@ package resp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -18,9 +20,10 @@ import (
 
 // testHandler runs a few commands that use what a Conn offers.
 type testHandler struct {
-	opened   atomic.Int64
-	executed atomic.Int64
-	turns    atomic.Int64
+	opened    atomic.Int64
+	executed  atomic.Int64
+	previewed atomic.Int64
+	turns     atomic.Int64
 
 	mu     sync.Mutex
 	parked map[string]*Conn // guarded by mu: by the name given to PARK
@@ -28,7 +31,19 @@ type testHandler struct {
 	closed []error          // guarded by mu
 }
 
-type testSession struct{ wantHold bool }
+type testSession struct {
+	wantHold bool
+	shown    [][]byte // by Preview, not yet run
+}
+
+func (h *testHandler) Preview(c *Conn, firsts [][]byte) {
+	h.previewed.Add(int64(len(firsts)))
+	s := c.Data.(*testSession)
+	s.shown = nil
+	for _, b := range firsts {
+		s.shown = append(s.shown, bytes.Clone(b))
+	}
+}
 
 func (h *testHandler) Opened(c *Conn) {
 	h.opened.Add(1)
@@ -65,6 +80,12 @@ func (h *testHandler) park(c *Conn, name string) {
 
 func (h *testHandler) Command(c *Conn, args [][]byte) {
 	h.executed.Add(1)
+	if s := c.Data.(*testSession); len(s.shown) > 0 && len(args) > 1 {
+		if !bytes.Equal(s.shown[0], args[1]) {
+			c.W.Error(fmt.Sprintf("ERR %q was announced, %q came", s.shown[0], args[1]))
+		}
+		s.shown = s.shown[1:]
+	}
 	arg := func(i int) string {
 		if i < len(args) {
 			return string(args[i])

@@ -82,11 +82,12 @@ type backend interface {
 // wait must not be called on a loop.
 type Server struct {
 	h Handler
-	// observer is h, if it is one.
-	observer OutputObserver
-	cfg      Config
-	lim      Limits
-	start    time.Time
+	// observer and previewer are h, if it is one.
+	observer  OutputObserver
+	previewer Previewer
+	cfg       Config
+	lim       Limits
+	start     time.Time
 
 	maxClients, idle        atomic.Int64
 	nextID, total, rejected atomic.Uint64
@@ -107,6 +108,7 @@ func NewServer(h Handler, cfg Config) (*Server, error) {
 	cfg.ensureDefaults()
 	s := &Server{h: h, cfg: cfg, start: time.Now(), done: make(chan struct{})}
 	s.observer, _ = h.(OutputObserver)
+	s.previewer, _ = h.(Previewer)
 	s.lim.MaxBulk.Store(cfg.MaxBulk)
 	s.lim.QueryBuffer.Store(cfg.QueryBuffer)
 	s.maxClients.Store(int64(cfg.MaxClients))

@@ -216,3 +216,8 @@ func cloneArgs(args [][]byte) [][]byte {
 	}
 	return out
 }
+
+// Preview implements resp.Previewer: most first arguments are keys.
+func (h handler) Preview(c *resp.Conn, firsts [][]byte) {
+	c.Data.(*session).loop.prefetcher.Prefetch(h.srv.eng, firsts)
+}

@@ -29,6 +29,7 @@ type loop struct {
 	markedBy *session
 
 	hits, misses uint64 // of this turn
+	prefetcher   engine.Prefetcher
 	rng          *rand.Rand
 }
 
