@@ -214,7 +214,7 @@ func (f *File) key(t byte) bool {
 		return false
 	}
 	f.raw = append(f.raw[:0], t)
-	f.src.tee = &f.raw
+	f.src.tee, f.r.empty = &f.raw, false
 	v := f.r.valueOf(t)
 	f.src.tee = nil
 	if f.r.bad && f.src.err == nil && v.Kind != String && v.Stream == nil && len(v.Items) == 0 && f.r.empty {

@@ -105,7 +105,11 @@ func TestFileBad(t *testing.T) {
 		"twice":     {fileOf(10, "\x02\x01k\x02\x01a\x01a"), ErrFormat, "bad data in its value of type 2"},
 		"length":    {fileOf(10, "\x00\x01k\x81\x00\x00\x00\x00\xff\xff\xff\xff"), io.ErrUnexpectedEOF, "ends within"},
 		"count":     {fileOf(10, "\x02\x01k\x80\x1f\xff\xff\xff"), ErrFormat, "bad data in its value"},
-		"checksum":  {append(fileOf(10, "")[:10], "12345678"...), ErrFormat, "checksum"},
+		"after an empty one": {
+			fileOf(10, "\x01\x05empty\x00"+"\x14\x01k\x07\x07\x00\x00\x00\x09\x00\xff"),
+			ErrFormat, `key "k", whose record begins at byte 17: bad data in its value of type 20`,
+		},
+		"checksum": {append(fileOf(10, "")[:10], "12345678"...), ErrFormat, "checksum"},
 	} {
 		if _, _, err := readAll(bytes.NewReader(c.file)); !errors.Is(err, c.class) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
