@@ -41,7 +41,7 @@ var depsRules = map[string][]string{
 	"internal/client":  {},
 	"internal/replica": {"internal/client", "internal/engine", "internal/vfs", "log", "resp", "snapshot"},
 	"internal/server": {
-		"internal/acl", "internal/archive", "internal/client", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/pubsub", "internal/replica", "internal/script", "internal/vfs",
+		"internal/acl", "internal/archive", "internal/client", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/migrate", "internal/pubsub", "internal/replica", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {
@@ -50,7 +50,8 @@ var depsRules = map[string][]string{
 	},
 	"internal/warm": {"", "internal/engine", "internal/history", "internal/vfs", "log", "log/effect", "state"},
 	"internal/migrate": {
-		"internal/client", "internal/command", "internal/engine", "internal/history", "internal/rdb", "internal/script", "internal/vfs", "log", "resp",
+		"internal/client", "internal/command", "internal/engine", "internal/history", "internal/rdb", "internal/replica", "internal/script", "internal/vfs",
+		"log", "log/effect", "resp",
 	},
 	"cmd/kevy": {
 		"", "internal/archive", "internal/bench", "internal/client", "internal/config", "internal/engine", "internal/feed", "internal/history", "internal/server", "internal/vfs",

@@ -60,6 +60,19 @@ func (d *Dir) FollowGenerations(lineage []Lineage) error {
 	}, nil)
 }
 
+// Restored returns the lineage that each shard has if its log begins anew with a state from elsewhere: one generation of cause restore with the cursor
+// from as its parent, greater than all that the shard has had.
+func (d *Dir) Restored(from Cursor) [][]Lineage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([][]Lineage, len(d.logs))
+	for i := range out {
+		g := newGeneration(d.o.Now(), d.o.Rand(), max(d.man.Shards[i].current(), from.Generation))
+		out[i] = []Lineage{{g, CauseRestore, from.Generation, from.Offset, d.o.Now()}}
+	}
+	return out
+}
+
 // Base is a state from which a log goes on, instead of from its own: a snapshot set and where it stands.
 type Base struct {
 	HashSeed uint64

@@ -32,18 +32,41 @@ var ErrProtocol = errors.New("client: unreadable reply")
 
 // Conn is a connection. It is not safe for concurrent use, except Close.
 type Conn struct {
-	nc  net.Conn
+	nc  *patient
 	in  *bufio.Reader
 	out []byte
 }
 
+// patient is a connection whose reads fail when nothing comes for long; zero: they do not.
+type patient struct {
+	net.Conn
+	silence time.Duration
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	if p.silence > 0 {
+		if err := p.SetReadDeadline(time.Now().Add(p.silence)); err != nil {
+			return 0, err
+		}
+	}
+	return p.Conn.Read(b)
+}
+
 // New returns a connection over nc.
-func New(nc net.Conn) *Conn { return &Conn{nc: nc, in: bufio.NewReaderSize(nc, 64<<10)} }
+func New(nc net.Conn) *Conn {
+	p := &patient{Conn: nc}
+	return &Conn{nc: p, in: bufio.NewReaderSize(p, 64<<10)}
+}
+
+// DialTCP connects to host:port.
+func DialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout}
+	return d.DialContext(ctx, "tcp", addr)
+}
 
 // Dial connects to host:port.
 func Dial(ctx context.Context, addr string) (*Conn, error) {
-	d := net.Dialer{Timeout: dialTimeout}
-	nc, err := d.DialContext(ctx, "tcp", addr)
+	nc, err := DialTCP(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +137,10 @@ func (c *Conn) Queue(args ...[]byte) {
 	}
 }
 
-// Detach gives the connection and what was read from it to the caller, without a deadline: for a protocol that goes on otherwise.
-func (c *Conn) Detach() (net.Conn, *bufio.Reader, error) {
+// Detach gives the connection and what was read from it to the caller, for a protocol that goes on otherwise: a read fails when nothing comes for
+// as long as silence; no other deadline is set.
+func (c *Conn) Detach(silence time.Duration) (net.Conn, *bufio.Reader, error) {
+	c.nc.silence = silence
 	return c.nc, c.in, c.nc.SetDeadline(time.Time{})
 }
 

@@ -11,11 +11,14 @@ import (
 // commit logs the planned effects as one group and folds them. On an error nothing has changed.
 // REQUIRES: the locks of all shards concerned are held (of every shard for command.AllShards).
 func (e *Engine) commit(planned []command.Planned, now int64, cause log.FrameCause, t *Ticket) error {
+	if e.following.Load() {
+		return ErrFollower
+	}
 	if flush := planned[len(planned)-1].Effect.Op == effect.FlushAll; flush {
 		return e.commitFlush(planned, now, cause, t)
 	}
 	mask, size := e.extent(planned)
-	if err := e.admit(mask, size); err != nil {
+	if err := e.room(mask, size); err != nil {
 		return err
 	}
 	n := e.newNotes(t)
@@ -51,16 +54,8 @@ func (e *Engine) extent(planned []command.Planned) (mask uint64, size int) {
 	return mask, size
 }
 
-// admit asks the logs for room, before anything changes. One failed log refuses the writes of all:
+// room asks the logs of mask for room, before anything changes. One failed log refuses the writes of all:
 // a store that has lost part of its log takes no more writes.
-func (e *Engine) admit(mask uint64, size int) error {
-	if e.following.Load() {
-		return ErrFollower
-	}
-	return e.room(mask, size)
-}
-
-// room asks the logs of mask for room.
 func (e *Engine) room(mask uint64, size int) error {
 	if err := e.brokenErr(); err != nil {
 		return err
@@ -74,7 +69,7 @@ func (e *Engine) room(mask uint64, size int) error {
 }
 
 // append appends the planned effects to the logs as one group and, unless they are folded already,
-// folds them, noting what they do in n, which may be nil. REQUIRES: admit succeeded for mask, the shards of the effects.
+// folds them, noting what they do in n, which may be nil. REQUIRES: room succeeded for mask, the shards of the effects.
 func (e *Engine) append(planned []command.Planned, mask uint64, now int64, cause log.FrameCause, fold bool, n *notes) {
 	var id uint64
 	if mask&(mask-1) != 0 {
@@ -162,7 +157,7 @@ func (e *Engine) commitFlush(planned []command.Planned, now int64, cause log.Fra
 func (e *Engine) appendFlush(head, rest []command.Planned, now int64, cause log.FrameCause, fold bool, n *notes) error {
 	_, size := e.extent(head)
 	mask, more := e.extent(rest)
-	if err := e.admit(e.all(), size+more); err != nil {
+	if err := e.room(e.all(), size+more); err != nil {
 		return err
 	}
 	if len(rest) == 0 {

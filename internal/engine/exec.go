@@ -123,6 +123,7 @@ type group struct {
 	e       *Engine
 	now     int64
 	cause   log.FrameCause
+	foreign bool // of the server that is followed; see Replay
 	ticket  *Ticket
 	script  bool   // a script calls the commands
 	notes   *notes // for listeners, nil if there are none
@@ -163,7 +164,7 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	start := len(c.W.Buf)
 	c.Cmd.Plan(c)
 	planned := c.Planned()
-	if len(planned) > 0 && g.e.following.Load() {
+	if len(planned) > 0 && g.refused() {
 		g.e.refuse(c, start, ErrFollower)
 		return nil
 	}
@@ -189,6 +190,9 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	g.notes.commandEnds()
 	return nil
 }
+
+// refused reports whether the store takes nothing of the group, because it follows another one.
+func (g *group) refused() bool { return g.e.following.Load() && !g.foreign }
 
 // expire folds a DEL for each of the command's keys that is due.
 func (g *group) expire(c *command.Ctx) {
@@ -258,9 +262,12 @@ func (g *group) commit() error {
 	if len(g.planned) == 0 {
 		return nil
 	}
+	if g.refused() {
+		return ErrFollower
+	}
 	e := g.e
 	mask, size := e.extent(g.planned)
-	if err := e.admit(mask, size); err != nil {
+	if err := e.room(mask, size); err != nil {
 		return err
 	}
 	e.append(g.planned, mask, g.now, g.cause, false, nil)

@@ -16,11 +16,23 @@ func (e *Engine) Update(c *command.Ctx, t *Ticket, local func(*command.Ctx) erro
 func (e *Engine) UpdateAs(
 	cause log.FrameCause, c *command.Ctx, t *Ticket, local func(*command.Ctx) error, fn func(run func() error) error,
 ) error {
+	return e.update(c, t, local, fn, func(g *group) { g.cause = cause })
+}
+
+// Replay is Update for the commands of the server that the store follows, where that is no kevy: they are planned, logged and folded
+// while those of clients are refused.
+func (e *Engine) Replay(c *command.Ctx, t *Ticket, local func(*command.Ctx) error, fn func(run func() error) error) error {
+	return e.update(c, t, local, fn, func(g *group) { g.foreign = true })
+}
+
+func (e *Engine) update(
+	c *command.Ctx, t *Ticket, local func(*command.Ctx) error, fn func(run func() error) error, with func(*group),
+) error {
 	e.lock(e.all())
-	c.Now = e.now()
+	c.Now, c.Seed = e.now(), e.Seed()
 	defer e.finish(e.all(), c.Now)
 	return e.inGroup(c, t, func(g *group) error {
-		g.cause = cause
+		with(g)
 		return fn(func() error { return g.run(c, local) })
 	})
 }

@@ -113,6 +113,9 @@ func (p *reading) record(rec *rdb.Record) error {
 		return p.add([][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), bytes.Clone(rec.Function)})
 	}
 	if rec.DB != uint64(p.o.DB) { //nolint:gosec // not negative
+		if p.o.From != nil && !p.o.Chosen { // it is read once only
+			return otherDB(rec.DB)
+		}
 		p.r.Others[strconv.FormatUint(rec.DB, 10)]++
 		return nil
 	}

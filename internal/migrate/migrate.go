@@ -130,8 +130,7 @@ func readFiles(ctx context.Context, o *Options, r *Result) (load func(target) er
 	}
 	if len(r.Others) > 0 && !o.Chosen {
 		for name := range r.Others {
-			err = fmt.Errorf("there are %d keys in database %s: kevy has one database; --db N chooses which one is taken, and leaves out the others",
-				r.Others[name], name)
+			err = fmt.Errorf("there are %d keys in database %s: %s", r.Others[name], name, oneDB)
 		}
 		return nil, err
 	}

@@ -171,6 +171,7 @@ func TestRefused(t *testing.T) {
 		aof("SET a"):                       "wrong number of arguments",
 		aof("SELECT x"):                    "no database",
 		"*1\r\n$x\r\n":                     "Protocol error",
+		"*1\r\n$0\r\n\r\n":                 "unknown command ''",
 		"REDIS0010\xff12345678":            "checksum",
 		aof("MULTI", "SET b 1", "BOGUS 1"): "unknown command",
 	} {

@@ -51,7 +51,7 @@ func (s *stream) take(args [][]byte) error {
 		}
 		return s.group()
 	default:
-		if args[0][0] == '#' { // an annotation: #TS:<unix s>
+		if strings.HasPrefix(name, "#") { // an annotation: #TS:<unix s>
 			return nil
 		}
 		if err := s.admit(name, args); err != nil {
@@ -83,7 +83,7 @@ func (s *stream) use(args [][]byte) error {
 func (s *stream) admit(name string, args [][]byte) error {
 	if s.current != s.db && name != "FLUSHALL" && name != "FUNCTION" {
 		if !s.chosen {
-			return otherDB(s.current)
+			return otherDB(uint64(s.current)) //nolint:gosec // not negative
 		}
 		s.skipped++
 		return nil
@@ -124,6 +124,9 @@ func (s *stream) group() error {
 	return err
 }
 
-func otherDB(n int) error {
-	return fmt.Errorf("there is data in database %d: kevy has one database; --db N chooses which one is taken, and leaves out the others", n)
-}
+const oneDB = "kevy has one database (kevy import --db N takes one of them, and leaves out the others)"
+
+// errOtherDB is the class of data in a database that is not taken.
+var errOtherDB = errors.New("there is data in another database")
+
+func otherDB(n uint64) error { return fmt.Errorf("%w, %d: %s", errOtherDB, n, oneDB) }

@@ -53,15 +53,27 @@ const (
 // foreign is the parent of the generations of a new directory: no generation of kevy's has that number.
 var foreign = log.Cursor{Generation: 1}
 
-// dir is a new data directory as target.
-type dir struct {
-	fs      vfs.FS
-	path    string
+// store is an engine as target.
+type store struct {
 	e       *engine.Engine
 	scripts *script.Runtime
 	c       *command.Ctx
 	w       resp.Writer
 	ticket  engine.Ticket
+	replays bool // it is served, and follows where the commands come from
+}
+
+func newStore(e *engine.Engine) *store {
+	d := &store{e: e, scripts: script.New(e), c: e.NewCtx()}
+	d.c.KeepExpired, d.c.NoTouch = true, true
+	return d
+}
+
+// dir is a new data directory as target.
+type dir struct {
+	*store
+	fs   vfs.FS
+	path string
 }
 
 func newDir(o *Options) (*dir, error) {
@@ -80,33 +92,43 @@ func newDir(o *Options) (*dir, error) {
 		return nil, err
 	}
 	e.SetActiveExpire(false) // what is due stays until the directory is served, or the source says
-	d := &dir{fs: o.FS, path: o.To, e: e, scripts: script.New(e), c: e.NewCtx()}
-	d.c.KeepExpired, d.c.NoTouch = true, true
-	return d, nil
+	return &dir{store: newStore(e), fs: o.FS, path: o.To}, nil
 }
 
-func (d *dir) apply(cause log.FrameCause, cmds [][][]byte) error {
-	return d.e.UpdateAs(cause, d.c, &d.ticket, d.local, func(run func() error) error {
+func (d *store) apply(cause log.FrameCause, cmds [][][]byte) error {
+	all := func(run func() error) error {
 		for _, args := range cmds {
-			row, bad := command.Resolve(args)
-			if row == nil {
-				return refused(args, bad)
-			}
-			d.w.Buf = d.w.Buf[:0]
-			d.c.Cmd, d.c.Args, d.c.W = row, args, &d.w
-			if err := run(); err != nil {
+			if err := runOne(d.c, &d.w, args, run); err != nil {
 				return err
-			}
-			if b := d.w.Buf; len(b) > 0 && b[0] == '-' {
-				return refused(args, string(b[1:len(b)-2]))
 			}
 		}
 		return nil
-	})
+	}
+	if d.replays {
+		return d.e.Replay(d.c, &d.ticket, d.local, all)
+	}
+	return d.e.UpdateAs(cause, d.c, &d.ticket, d.local, all)
+}
+
+// runOne runs a command with c, and makes an error of one in its reply, for which w has room.
+func runOne(c *command.Ctx, w *resp.Writer, args [][]byte, run func() error) error {
+	row, bad := command.Resolve(args)
+	if row == nil {
+		return refused(args, bad)
+	}
+	w.Buf = w.Buf[:0]
+	c.Cmd, c.Args, c.W = row, args, w
+	if err := run(); err != nil {
+		return err
+	}
+	if b := w.Buf; len(b) > 0 && b[0] == '-' {
+		return refused(args, string(b[1:len(b)-2]))
+	}
+	return nil
 }
 
 // local runs the rows without a planner.
-func (d *dir) local(c *command.Ctx) error {
+func (d *store) local(c *command.Ctx) error {
 	if c.Cmd.Group == "scripting" && c.Cmd.Scope == command.ScopeAll {
 		return d.scripts.Run(c, &script.Host{Local: d.local})
 	}
@@ -114,7 +136,7 @@ func (d *dir) local(c *command.Ctx) error {
 	return nil
 }
 
-func (d *dir) settle() error {
+func (d *store) settle() error {
 	err := d.e.Await(&d.ticket)
 	d.ticket.Reset()
 	return err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	longPause  = 5 * time.Second
+	// refusedPause is the pause after ErrRefused.
+	refusedPause = time.Minute
 	// pullWait is how long the source may wait with an answer: so often there is a sign of life at least, each way.
 	pullWait = time.Second
 	// fullWait is the same while some shards are left out: they are to be asked for soon.
@@ -27,6 +30,9 @@ const (
 	// pieceBytes is how many bytes of a snapshot are asked for at a time.
 	pieceBytes = 2 << 20
 )
+
+// ErrRefused is the class of errors that the next try will meet again: what the source has is not taken here.
+var ErrRefused = errors.New("not taken")
 
 // Options configure a Follower.
 type Options struct {
@@ -39,7 +45,12 @@ type Options struct {
 	Login    func() (user, password string)
 	Announce func() (host, port string)
 	Timeout  func() time.Duration
-	Logger   *slog.Logger
+	// Dial connects to host:port; nil: TCP.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	// Stock, if set, follows a source that is no kevy, over a connection that is logged in, until something fails. It tells
+	// note what becomes of the link.
+	Stock  func(ctx context.Context, c *client.Conn, o *Options, note func(func(*Status))) error
+	Logger *slog.Logger
 	// OnChange, if set, is called when the link has come up or gone. It must not block.
 	OnChange func()
 }
@@ -62,6 +73,9 @@ type Status struct {
 	Rewinds     uint64
 	Connects    uint64 // connections that came as far as frames
 	Aside       []string
+
+	Stock        bool  // the source is no kevy
+	SourceOffset int64 // of such a source, up to which everything is applied here
 }
 
 // Follower makes an engine's log that of another store, until Stop.
@@ -83,6 +97,9 @@ func Follow(o Options) (*Follower, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Dial == nil {
+		o.Dial = client.DialTCP
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &Follower{o: o, cancel: cancel, done: make(chan struct{})}
@@ -141,6 +158,9 @@ func (f *Follower) run(ctx context.Context) {
 			pause = firstPause
 		}
 		f.down(err.Error())
+		if errors.Is(err, ErrRefused) {
+			pause = refusedPause
+		}
 		wait := pause/2 + rand.N(pause) //nolint:gosec // so that not all followers come at once
 		f.o.Logger.Warn("replication: the link is down", "source", f.addr(), "error", err, "retry", wait.Round(time.Millisecond).String())
 		pause = min(2*pause, longPause)
@@ -161,14 +181,21 @@ func (f *Follower) down(why string) {
 	})
 }
 
+// isUnknown reports whether err is the answer of a server that does not know a command.
+func isUnknown(err error) bool {
+	var reply client.Error
+	return errors.As(err, &reply) && strings.HasPrefix(string(reply), "ERR unknown command")
+}
+
 func (f *Follower) addr() string { return net.JoinHostPort(f.o.Host, f.o.Port) }
 
 // dial connects and logs in. The connection closes when ctx ends.
 func (f *Follower) dial(ctx context.Context) (*client.Conn, error) {
-	c, err := client.Dial(ctx, f.addr())
+	nc, err := f.o.Dial(ctx, f.addr())
 	if err != nil {
 		return nil, err
 	}
+	c := client.New(nc)
 	context.AfterFunc(ctx, c.Close)
 	user, password := f.o.Login()
 	if err := c.Login(f.o.Timeout(), user, password); err != nil {
@@ -188,10 +215,13 @@ func (f *Follower) connect(ctx context.Context) error {
 	}
 	defer c.Close()
 	h, err := f.hello(c)
+	if f.o.Stock != nil && isUnknown(err) {
+		return f.o.Stock(ctx, c, &f.o, f.note)
+	}
 	if err != nil {
 		return err
 	}
-	f.note(func(s *Status) { s.LastIO, s.SourceID = time.Now(), h.ID })
+	f.note(func(s *Status) { s.LastIO, s.SourceID, s.Stock = time.Now(), h.ID, false })
 	if err := f.agree(ctx, c, h); err != nil {
 		return err
 	}

@@ -111,6 +111,18 @@ func validName(s string) bool {
 	return s != ""
 }
 
+// CheckLibrary returns why FUNCTION LOAD would refuse a library's code, "" if it would not. Clashes with other libraries are none of its business.
+func CheckLibrary(code string) (bad string) {
+	name, body, bad := metadata(code)
+	if bad == "" {
+		_, bad = New(nil).derive(&state.Libraries{}, nil).compile(name, code, body, loadTimeout)
+	}
+	if bad != "" {
+		bad = "ERR " + bad
+	}
+	return bad
+}
+
 // compile compiles and runs a library's code, so that it registers its functions. limit 0 is none. bad is an error
 // without its code, or "".
 func (fs *functions) compile(name, code, body string, limit time.Duration) (l *library, bad string) {

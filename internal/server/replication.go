@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kevydb/kevy/internal/config"
+	"github.com/kevydb/kevy/internal/migrate"
 	"github.com/kevydb/kevy/internal/replica"
 	"github.com/kevydb/kevy/resp"
 )
@@ -18,6 +19,7 @@ import (
 // replication is what a server has to do with others of its kind.
 type replication struct {
 	source *replica.Source
+	stock  *migrate.Replica // follows sources that are no kevy
 
 	least, maxLag atomic.Int64 // min-replicas-to-write and min-replicas-max-lag (s)
 	serveStale    atomic.Bool  // replica-serve-stale-data
@@ -37,6 +39,7 @@ type former struct {
 // initReplication prepares for followers. What the configuration names is followed from Serve on.
 func (srv *Server) initReplication() {
 	srv.repl.source = replica.NewSource(srv.eng, srv.eng.FS(), srv.replID, srv.checkReplicas)
+	srv.repl.stock = migrate.NewReplica(srv.eng, srv.log)
 	if srv.eng.Following() {
 		srv.setGate(gateFollower, true)
 	}
@@ -79,7 +82,7 @@ func (srv *Server) replicate(host, port string) (again bool, err error) {
 func (srv *Server) follow(host, port string) error {
 	srv.setGate(gateFollower, true)
 	f, err := replica.Follow(replica.Options{
-		Engine: srv.eng, Host: host, Port: port, ID: srv.ids.run, Logger: srv.log, OnChange: srv.checkStale,
+		Engine: srv.eng, Host: host, Port: port, ID: srv.ids.run, Logger: srv.log, OnChange: srv.checkStale, Stock: srv.repl.stock.Follow,
 		Login: func() (user, password string) {
 			user, _ = srv.config().Get("masteruser")
 			password, _ = srv.config().Get("masterauth")

@@ -51,8 +51,18 @@ func linkState(st *replica.Status) string {
 	return "connecting"
 }
 
-// replOffset is the number of frames in the histories of all shards.
-func (srv *Server) replOffset() (n uint64) {
+// replOffset is where this server is in its source's stream if that is no kevy, otherwise frames.
+func (srv *Server) replOffset() uint64 {
+	if f := srv.repl.follower.Load(); f != nil {
+		if st := f.Status(); st.Stock {
+			return uint64(st.SourceOffset) //nolint:gosec // not negative
+		}
+	}
+	return srv.frames()
+}
+
+// frames is the number of frames in the histories of all shards.
+func (srv *Server) frames() (n uint64) {
 	dir := srv.eng.Dir()
 	for i := range dir.Shards() {
 		n += replica.Position(dir.Lineage(i), dir.Log(i).Tail())
@@ -78,7 +88,7 @@ func (r *report) replication() {
 	} else {
 		r.following(f, offset)
 	}
-	r.followers(offset)
+	r.followers(srv.frames())
 	former, at := strings.Repeat("0", 40), int64(-1)
 	if f := srv.repl.former.Load(); f != nil {
 		former, at = f.id, int64(f.at) //nolint:gosec // a count of frames
@@ -122,7 +132,11 @@ func (r *report) following(f *replica.Follower, offset uint64) {
 	if !st.BehindSince.IsZero() {
 		late = time.Since(st.BehindSince).Seconds()
 	}
-	r.fields("repl_frames_behind", st.Behind, "repl_seconds_behind", fixed2(late), "repl_frames_applied", st.Frames,
+	source := "kevy"
+	if st.Stock {
+		source = "stock"
+	}
+	r.fields("repl_source", source, "repl_frames_behind", st.Behind, "repl_seconds_behind", fixed2(late), "repl_frames_applied", st.Frames,
 		"repl_full_copies", st.FullCopies, "repl_rewinds", st.Rewinds, "repl_connects", st.Connects, "repl_kept_aside", len(st.Aside),
 		"repl_error", strings.NewReplacer("\r", " ", "\n", " ").Replace(st.Err))
 }

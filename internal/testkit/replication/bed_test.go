@@ -2,7 +2,6 @@ package replication
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -347,73 +346,5 @@ func (l *load) look(t *testing.T, n *node, keys []string) {
 				t.Fatalf("%s: %s, which replicas had acknowledged, is %s, not %q", n.name, key, r.Elems[i].String(), want)
 			}
 		}
-	}
-}
-
-// proxy passes connections on to a port, and cuts them.
-type proxy struct {
-	l    net.Listener
-	port int
-
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func newProxy(t *testing.T, to *node) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{l: l, port: l.Addr().(*net.TCPAddr).Port}
-	t.Cleanup(func() { _ = l.Close(); p.cut() })
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(to.port)))
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.conns = append(p.conns, in, out)
-			p.mu.Unlock()
-			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
-			go p.pass(in, out)
-		}
-	}()
-	return p
-}
-
-// pass passes the source's bytes on in pieces of any length, so that a cut comes anywhere.
-func (p *proxy) pass(in, out net.Conn) {
-	defer in.Close()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := out.Read(buf)
-		for b := buf[:n]; len(b) > 0; {
-			k := 1 + rand.IntN(len(b))
-			if _, err := in.Write(b[:k]); err != nil {
-				return
-			}
-			b = b[k:]
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// cut closes all connections.
-func (p *proxy) cut() {
-	p.mu.Lock()
-	conns := slices.Clone(p.conns)
-	p.conns = nil
-	p.mu.Unlock()
-	for _, c := range conns {
-		_ = c.Close()
 	}
 }

@@ -195,13 +195,13 @@ func TestRefusals(t *testing.T) {
 // TestCuts cuts the link again and again, anywhere, under load.
 func TestCuts(t *testing.T) {
 	a, b := newNode(t, "a"), newNode(t, "b")
-	p := newProxy(t, a)
-	b.ok("REPLICAOF", "127.0.0.1", strconv.Itoa(p.port))
+	p := proc.NewProxy(t, a.port)
+	b.ok("REPLICAOF", "127.0.0.1", strconv.Itoa(p.Port))
 	b.up(t)
 	l := startLoad(t, proc.Loopback, target{a, 1}, 0, 4, 0)
 	for range flags.Rounds(20) {
 		time.Sleep(time.Duration(20+rand.IntN(150)) * time.Millisecond) // of load
-		p.cut()
+		p.Cut()
 	}
 	l.end()
 	same(t, a, b)
