@@ -140,6 +140,67 @@ func TestHoldRelease(t *testing.T) {
 	})
 }
 
+// TestReplyWhileReleased has a parked command reply in the turn in which the reply before it is released: the second one
+// waits for what EndTurn says.
+func TestReplyWhileReleased(t *testing.T) {
+	onBoth(t, Config{}, func(t *testing.T, s *testServer) {
+		c := s.dial(t)
+		c.send("HOLD a\r\nPARK p\r\n")
+		p := s.h.take(t, "p")
+		s.h.takeHeld(t, 1)
+		p.Post(func() { // both in the next turn
+			p.Resume(func() {
+				p.Data.(*testSession).wantHold = true
+				p.W.Simple("b")
+			})
+			p.Release(nil)
+		})
+		s.h.takeHeld(t, 1)
+		c.wantNothing()
+		p.Release(nil)
+		c.want("+a\r\n+b\r\n")
+	})
+}
+
+// TestPanicWhileHeld: a panic does not let go of replies that are withheld.
+func TestPanicWhileHeld(t *testing.T) {
+	onBoth(t, Config{}, func(t *testing.T, s *testServer) {
+		c := s.dial(t)
+		c.send("HOLD a\r\nHOLD b\r\n")
+		h := s.h.takeHeld(t, 1)[0]
+		h.Post(func() { h.W.Simple("half"); panic("in Post") })
+		c.wantNothing()
+		h.Release(nil)
+		c.wantEnd("+a\r\n+b\r\n-ERR internal error\r\n")
+		s.h.wantClosed(t, ErrPanic)
+	})
+}
+
+// TestReleaseAfterPanicInEndTurn: such a panic ends all holds, so a release that comes afterwards must not be taken for that of a
+// later hold: the connection would never end.
+func TestReleaseAfterPanicInEndTurn(t *testing.T) {
+	panicked := make(chan struct{}, 1)
+	hook := func(*Conn, any, []byte) { panicked <- struct{}{} }
+	onBoth(t, Config{OnPanic: hook}, func(t *testing.T, s *testServer) {
+		const big = 20 << 20 // more than the sockets take: the connection stays open until all is read
+		c := s.dial(t)
+		c.send(fmt.Sprintf("BIG %d\r\n", big))
+		c.want("$")
+		c.send("HOLD a\r\n")
+		h := s.h.takeHeld(t, 1)[0]
+		x := h.Data.(*testSession)
+		h.Post(func() { x.panics = true })
+		<-panicked
+		h.Release(nil)
+		h.Post(func() {
+			x.wantHold, x.late = true, true
+			h.W.Simple("late")
+		})
+		s.h.takeHeld(t, 1)[0].Release(nil)
+		c.wantEnd(fmt.Sprintf("%d\r\n%s\r\n-ERR internal error\r\n+late\r\n", big, make([]byte, big)))
+	})
+}
+
 // TestOrderUnderLoad has many clients whose commands park and hold at random; every reply must come in order.
 func TestOrderUnderLoad(t *testing.T) {
 	onBoth(t, Config{Loops: 2}, func(t *testing.T, s *testServer) {

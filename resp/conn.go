@@ -203,7 +203,8 @@ func (c *Conn) Hold() {
 func (c *Conn) Held() bool { return c.state&held != 0 }
 
 // Release ends one Hold and runs fn, which may be nil and may rewrite W.Buf, on the connection's loop. If that was the
-// last Hold, the replies leave then and input goes on. It does nothing if the connection closed. Any goroutine.
+// last Hold, the replies leave after EndTurn, unless that holds them again, and input goes on. It does nothing if the connection closed.
+// Any goroutine.
 func (c *Conn) Release(fn func()) { c.t.post(task{c, taskRelease, fn}) }
 
 // Post runs fn on the connection's loop, parked or held or not; what it appends to W is sent, after replies

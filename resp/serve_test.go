@@ -34,6 +34,8 @@ type testHandler struct {
 type testSession struct {
 	wantHold bool
 	shown    [][]byte // by Preview, not yet run
+	// panics lets EndTurn panic; late has it hold the connection although that is about to close.
+	panics, late bool
 }
 
 func (h *testHandler) Preview(c *Conn, firsts [][]byte) {
@@ -53,7 +55,12 @@ func (h *testHandler) Opened(c *Conn) {
 func (h *testHandler) EndTurn(touched []*Conn) {
 	h.turns.Add(1)
 	for _, c := range touched {
-		if s := c.Data.(*testSession); s.wantHold && !c.IsClosed() {
+		s := c.Data.(*testSession)
+		if s.panics {
+			s.panics = false
+			panic("in EndTurn")
+		}
+		if s.wantHold && (s.late || !c.IsClosed()) {
 			s.wantHold = false
 			c.Hold()
 			h.mu.Lock()

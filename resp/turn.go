@@ -132,7 +132,8 @@ func (t *turn) refuse(c *Conn, err error) {
 	c.state |= closing
 }
 
-// panicked ends a connection whose handler panicked; the reply begun at mark is replaced.
+// panicked ends a connection whose handler panicked; the reply begun at mark is replaced. Replies that are withheld stay so
+// until they are released.
 func (t *turn) panicked(c *Conn, mark int, p any) {
 	stack := debug.Stack()
 	t.srv.cfg.Logger.Error("panic in handler", "id", c.id, "addr", c.remote, "panic", p, "stack", string(stack))
@@ -142,8 +143,7 @@ func (t *turn) panicked(c *Conn, mark int, p any) {
 	c.W.Buf = c.W.Buf[:min(mark, len(c.W.Buf))]
 	c.W.Error("ERR internal error")
 	c.reason = ErrPanic
-	c.state = c.state&^(parked|running|held) | closing
-	c.holds = 0
+	c.state = c.state&^(parked|running) | closing
 }
 
 // call runs fn for c, which must be touched.
@@ -191,7 +191,7 @@ func (t *turn) task(k task) {
 		c.state &^= parked | running
 		c.claim.Store(unclaimed)
 	case taskRelease:
-		c.holds = max(0, c.holds-1) // a panic has ended all of them
+		c.holds = max(0, c.holds-1) // a panic in EndTurn has ended all of them
 		if c.holds == 0 {
 			c.state &^= held
 		}
@@ -206,8 +206,8 @@ func (t *turn) task(k task) {
 		t.proceed(c)
 	case taskRelease:
 		if c.state&held == 0 {
+			t.touch(c) // what has come in this turn may have to be withheld: EndTurn says
 			t.tr.again(c)
-			t.send(c)
 		}
 	}
 }
@@ -238,13 +238,16 @@ func (t *turn) finish() {
 	t.touched = t.touched[:0]
 }
 
-// endTurn contains a panic in Handler.EndTurn: nobody knows what was made safe, so no reply leaves.
+// endTurn contains a panic in Handler.EndTurn: nobody knows what was made safe, so no reply leaves, and nobody knows who
+// was to be released.
 func (t *turn) endTurn() {
 	defer func() {
 		if p := recover(); p != nil {
 			for _, c := range t.touched {
 				if c.state&closed == 0 {
 					t.panicked(c, 0, p)
+					c.state &^= held
+					c.holds = 0
 				}
 			}
 		}

@@ -10,11 +10,7 @@ const maxSpans = 256
 
 // EndTurn implements resp.Handler: it settles what the replies of this turn wait for.
 func (h handler) EndTurn(touched []*resp.Conn) {
-	s0, ok := touched[0].Data.(*session)
-	if !ok {
-		return
-	}
-	l := s0.loop
+	l := touched[0].Data.(*session).loop
 	l.flushCalls()
 	l.ctx.Turn = 0
 	l.turn.Reset()
@@ -56,9 +52,6 @@ func (h handler) settle(l *loop, touched []*resp.Conn) {
 				s.conn.Release(func() {
 					if err != nil {
 						s.unacknowledge(err)
-					}
-					if !s.conn.Held() {
-						s.forgetSpans()
 					}
 				})
 			}
@@ -102,4 +95,5 @@ func (s *session) unacknowledge(cause error) {
 		at = p.end
 	}
 	w.Raw(old[at:])
+	s.forgetSpans() // all are replaced
 }

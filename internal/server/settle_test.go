@@ -1,7 +1,9 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/testkit/wire"
 	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/resp"
 )
 
 // TestRepliesAfterAFailedWrite: when the log cannot be written, no reply of a command that logged
@@ -202,5 +205,74 @@ func TestServedWhileHeld(t *testing.T) {
 	}
 	if got := b.read(); got != ":1" {
 		t.Error(got)
+	}
+}
+
+// TestServedWhileReleased serves a waiting client on another loop while its own one is busy, and then lets go of its earlier reply: its
+// loop finds both at once. The second reply must wait for its fsync all the same, and must not leave when that fails.
+func TestServedWhileReleased(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		t.Run(fmt.Sprint("fsync fails: ", fails), func(t *testing.T) {
+			fs := faultfs.New(vfs.NewMem())
+			s := start(t, testOptions{fs: fs, set: map[string]string{"appendfsync": "always", "loops": "2", "shards": "1"}})
+			a, b := s.client(), s.client() // one on each loop
+			b.want("SET k 0", "+OK")
+			var id uint64
+			if _, err := fmt.Sscanf(a.do("CLIENT ID"), ":%d", &id); err != nil {
+				t.Fatal(err)
+			}
+			own := s.clients.find(id)
+			turns := make(chan chan error, 8) // each sync announces itself and waits to be told how it ends
+			over := make(chan struct{})
+			defer close(over)
+			fs.Inject(func(op faultfs.Op) error {
+				if op.Kind == faultfs.OpSync && strings.HasSuffix(op.Path, ".seg") {
+					turn := make(chan error)
+					turns <- turn
+					select {
+					case err := <-turn:
+						return err
+					case <-over:
+					}
+				}
+				return nil
+			})
+			a.Queue(wire.Bytes("SET", "k", "1"))
+			a.Queue(wire.Bytes("BLPOP", "q", "0"))
+			if err := a.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			first := <-turns
+			s.waitBlocked(1)
+			busy, goOn := make(chan struct{}), make(chan struct{})
+			s.rs.DoAsync(func(conns []*resp.Conn) {
+				if slices.Contains(conns, own.conn) {
+					close(busy)
+					<-goOn
+				}
+			}, nil)
+			<-busy
+			b.send("RPUSH q x")
+			eventually(t, "served", own.claimed.Load)
+			time.Sleep(5 * time.Millisecond) // what the loop has to do with it is waiting
+			first <- nil
+			second := <-turns // now the release is waiting too
+			close(goOn)
+			a.silent()
+			b.silent()
+			fs.Inject(nil)
+			want := []string{"+OK", "*[q x]", ":1"}
+			if fails {
+				second <- errors.New("bad disk")
+				want = []string{"*", "-MISCONF*", "-MISCONF*"} // of the first one it is known that it is durable; it may be refused
+			} else {
+				second <- nil
+			}
+			for i, got := range []string{a.read(), a.read(), b.read()} {
+				if !fits(got, want[i]) {
+					t.Errorf("reply %d: %s, want %s", i, got, want[i])
+				}
+			}
+		})
 	}
 }
