@@ -68,9 +68,10 @@ func (l *Log) leaveMark(m mark) error {
 // SyncTime returns how long a sync takes, a moving average of the last ones; 0 before the first.
 func (l *Log) SyncTime() time.Duration { return time.Duration(l.syncTime.Load()) }
 
-// SyncThrough asks the committer to make everything below off durable and returns at once.
+// SyncThrough asks the committer to make everything below off durable, whatever the policy is, and returns at once.
 func (l *Log) SyncThrough(off uint64) {
 	if l.Durable() < off {
+		l.asked.Store(true)
 		l.kick()
 	}
 }
@@ -101,15 +102,19 @@ func (l *Log) commit() {
 	}
 }
 
-// maintain syncs as the policy says, and keeps house after each sync. Under always it goes on until
+// maintain syncs as the policy says and SyncThrough asks, and keeps house after each sync. Under always it goes on until
 // everything appended is durable. Errors that matter are sticky: there is nobody to return them to.
 func (l *Log) maintain(second bool) {
 	for l.Err() == nil {
 		g, policy := l.gen.Load(), l.Policy()
 		behind := func() bool { return g.durable.Load() < g.appended.Load() }
+		asked := l.asked.Swap(false)
 		var err error
-		if behind() && (policy == Always || (policy == EverySec && second)) {
+		if behind() && (asked || policy == Always || (policy == EverySec && second)) {
 			err = l.Sync()
+		}
+		if err != nil && asked {
+			l.asked.Store(true) // the disk is full: again in a second
 		}
 		l.keepHouse(second)
 		if policy != Always || err != nil || !behind() {

@@ -73,6 +73,7 @@ type Log struct {
 	pins  map[*Reader]uint64
 
 	kicked chan struct{} // one pending kick of the committer
+	asked  atomic.Bool   // SyncThrough has asked for a sync that has not begun
 	quit   chan struct{}
 	done   chan struct{} // closed when the committer has ended; nil: there is none
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log/effect"
 )
@@ -112,6 +114,70 @@ func TestHoldAndPolicies(t *testing.T) {
 	if l.Visible() != next || l.Durable() != next {
 		t.Fatalf("visible %d durable %d", l.Visible(), l.Durable())
 	}
+}
+
+// TestSetHoldCallsNobodyWhoWaitsForDurable moves the hold between the two steps of a sync, when what waits for the sync could be called
+// already. The caller of SetHold may hold a lock that those need.
+func TestSetHoldCallsNobodyWhoWaitsForDurable(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Policy = No
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	put(t, l, 2)
+	var lock sync.Mutex // as of package engine's transactions
+	called := false
+	lock.Lock()
+	l.OnDurable(2, func() {
+		if !lock.TryLock() {
+			t.Error("called by SetHold")
+			return
+		}
+		called = true
+		lock.Unlock()
+	})
+	g := l.gen.Load()
+	g.durable.Store(2) // as sync does, before it calls those who wait
+	l.SetHold(1)
+	l.SetHold(noHold)
+	lock.Unlock()
+	l.marks.advance(g)
+	if !called {
+		t.Error("not called")
+	}
+}
+
+// TestSyncThrough: who asks for a sync gets it whatever the policy is, and also when that changes meanwhile.
+func TestSyncThrough(t *testing.T) {
+	fs := faultfs.New(vfs.NewMem())
+	o := testOptions(fs)
+	o.Policy = No
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	durable := func(next uint64) chan struct{} {
+		done := make(chan struct{})
+		l.OnDurable(next, func() { close(done) })
+		l.SyncThrough(next)
+		return done
+	}
+	<-durable(put(t, l, 2))
+	d.SetPolicy(Always)
+	syncs := make(chan chan struct{}, 8)
+	fs.Inject(func(op faultfs.Op) error {
+		if op.Kind == faultfs.OpSync {
+			goOn := make(chan struct{})
+			syncs <- goOn
+			<-goOn
+		}
+		return nil
+	})
+	first := durable(put(t, l, 1))
+	running := <-syncs
+	second := durable(put(t, l, 1)) // not covered by the sync that is running
+	d.SetPolicy(No)
+	fs.Inject(nil)
+	close(running)
+	<-first
+	<-second
 }
 
 func TestEverySecond(t *testing.T) {

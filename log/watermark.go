@@ -40,6 +40,14 @@ type watermarks struct {
 // advance recomputes what is visible in g and wakes those who wait for less.
 func (w *watermarks) advance(g *generation) {
 	w.mu.Lock()
+	fire := w.show(g)
+	fire = append(fire, w.durable.take(g.durable.Load()+1)...)
+	w.mu.Unlock()
+	call(fire)
+}
+
+// show recomputes what is visible in g and returns those who have waited for that. REQUIRES: mu held.
+func (w *watermarks) show(g *generation) (fire []func()) {
 	v := g.written.Load()
 	if Policy(w.policy.Load()) == Always {
 		v = g.durable.Load()
@@ -49,10 +57,7 @@ func (w *watermarks) advance(g *generation) {
 	} else {
 		v = g.visible.Load()
 	}
-	fire := w.visible.take(v)
-	fire = append(fire, w.durable.take(g.durable.Load()+1)...)
-	w.mu.Unlock()
-	call(fire)
+	return w.visible.take(v)
 }
 
 // wakeAll wakes everybody: the log failed, closed or changed its generation.
@@ -186,14 +191,16 @@ func (l *Log) wait(gen uint64, fn func(), register func(*generation) *waiter, in
 }
 
 // SetHold caps what is visible: no frame at or after off is, until the hold is moved. It holds back
-// a group over several shards until it is as safe on all of them. ^uint64(0) holds nothing.
+// a group over several shards until it is as safe on all of them. ^uint64(0) holds nothing. It calls those who wait for frames
+// to be visible, but nobody who waits for them to be durable: that one may need a lock that SetHold's caller holds.
 //
 // REQUIRES: the hold is set before the frame at off is appended (what is visible stays visible).
 func (l *Log) SetHold(off uint64) {
 	l.marks.mu.Lock()
 	l.marks.hold = off
+	fire := l.marks.show(l.gen.Load())
 	l.marks.mu.Unlock()
-	l.marks.advance(l.gen.Load())
+	call(fire)
 }
 
 // Generation returns the current generation.
