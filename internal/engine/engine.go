@@ -55,6 +55,7 @@ type Engine struct {
 
 	listener Listener      // nil: nobody
 	wanted   atomic.Uint32 // what the listener wants to know
+	untold   untold        // what it is to be told when that is safe
 
 	broken   atomic.Pointer[error] // first failure of any log: no more writes
 	repaired chan struct{}         // closed when the keyspaces are as the log is, after that

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sync"
+
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
@@ -165,11 +167,43 @@ func (e *Engine) tell(c *Changes, mask uint64) {
 	for m := mask; m != 0; m &= m - 1 {
 		t.note(e.shards[lowest(m)])
 	}
-	e.OnSafe(&t, func(err error) {
-		if err == nil {
-			e.listener.Committed(c)
+	n := e.untold.add(c)
+	e.OnSafe(&t, func(err error) { e.untold.settle(n, err == nil, e.listener) })
+}
+
+// untold are groups that listeners are told of when they are safe, in the order in which they were logged: a sync
+// makes many of them safe at once.
+type untold struct {
+	mu   sync.Mutex
+	list []*news
+}
+
+// news is one of them. Guarded by untold.mu.
+type news struct {
+	changes       *Changes
+	settled, safe bool
+}
+
+func (u *untold) add(c *Changes) *news {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := &news{changes: c}
+	u.list = append(u.list, n)
+	return n
+}
+
+// settle notes what has become of n, and tells l of all that is safe with nothing unsettled before it.
+func (u *untold) settle(n *news, safe bool, l Listener) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n.settled, n.safe = true, safe
+	for len(u.list) > 0 && u.list[0].settled {
+		if first := u.list[0]; first.safe {
+			l.Committed(first.changes)
 		}
-	})
+		u.list[0] = nil
+		u.list = u.list[1:]
+	}
 }
 
 // missed tells of keys that a read has not found.
