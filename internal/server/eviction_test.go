@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/wire"
 )
 
 func (c *client) number(section, name string) int {
@@ -117,8 +119,12 @@ func TestEvictionIsToldFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.want("CONFIG SET maxmemory "+strconv.Itoa(used+100<<10), "+OK")
-	c.want("SETBIT big 16000000 0", ":0")
+	// At once, so that what evicts in the background does not come between.
+	c.Queue(wire.Bytes("SETBIT", "big", "16000000", "0"))
 	c.send("GETBIT big 0")
+	if got := c.read(); got != ":0" {
+		t.Errorf("SETBIT: %s", got)
+	}
 	if got := c.read(); !strings.Contains(got, "invalidate") || !strings.Contains(got, "volatile") {
 		t.Errorf("before the reply: %s", got)
 	}
