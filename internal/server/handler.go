@@ -217,7 +217,13 @@ func cloneArgs(args [][]byte) [][]byte {
 	return out
 }
 
-// Preview implements resp.Previewer: most first arguments are keys.
+// Preview implements resp.Previewer: most first arguments are keys. It takes shard locks, so it keeps to the rules of commands
+// that do.
 func (h handler) Preview(c *resp.Conn, firsts [][]byte) {
-	c.Data.(*session).loop.prefetcher.Prefetch(h.srv.eng, firsts)
+	l := c.Data.(*session).loop
+	l.gate.enter()
+	defer l.gate.leave()
+	if h.srv.gate.Load()&gateScript == 0 {
+		l.prefetcher.Prefetch(h.srv.eng, firsts)
+	}
 }

@@ -52,6 +52,13 @@ func TestBusyScript(t *testing.T) {
 			a.want("FUNCTION STATS", "-BUSY*")
 			a.want("FUNCTION KILL", "-BUSY*")
 			a.want("SHUTDOWN", "-BUSY*")
+			a.Queue(wire.Bytes("GET", "k")) // of a pipeline the keys are looked at beforehand
+			a.send("SCRIPT EXISTS x")
+			for range 2 {
+				if got := a.read(); !strings.HasPrefix(got, "-BUSY") {
+					t.Errorf("pipelined: %s", got)
+				}
+			}
 			b.want("SET k w", "-BUSY*")
 			b.want("EXEC", "-EXECABORT Transaction discarded because of: BUSY*")
 			watcher.send("UNWATCH") // takes a lock: it waits for the end
