@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -170,15 +169,7 @@ func TestServedWhileHeld(t *testing.T) {
 	s := start(t, testOptions{fs: fs, set: map[string]string{"appendfsync": "always", "loops": "1", "shards": "1"}})
 	a, b := s.client(), s.client()
 	a.want("SET k 0", "+OK")
-	turns := make(chan chan struct{}, 8) // each sync announces itself and waits to be let go
-	fs.Inject(func(op faultfs.Op) error {
-		if op.Kind == faultfs.OpSync && strings.HasSuffix(op.Path, ".seg") {
-			turn := make(chan struct{})
-			turns <- turn
-			<-turn
-		}
-		return nil
-	})
+	turns := syncsInTurns(t, fs)
 	a.Queue(wire.Bytes("SET", "k", "1"))
 	a.Queue(wire.Bytes("BLPOP", "q", "0"))
 	if err := a.Flush(); err != nil {
@@ -188,16 +179,12 @@ func TestServedWhileHeld(t *testing.T) {
 	s.waitBlocked(1)
 	b.send("RPUSH q x")
 	s.waitBlocked(0)
-	close(first)
+	first <- nil
 	second := <-turns
-	letGo := sync.OnceFunc(func() {
-		fs.Inject(nil)
-		close(second)
-	})
-	defer letGo()
 	a.silent()
 	b.silent()
-	letGo()
+	fs.Inject(nil)
+	second <- nil
 	for _, want := range []string{"+OK", "*[q x]"} {
 		if got := a.read(); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -206,6 +193,26 @@ func TestServedWhileHeld(t *testing.T) {
 	if got := b.read(); got != ":1" {
 		t.Error(got)
 	}
+}
+
+// syncsInTurns has each sync of a segment announce itself, and wait to be told how it ends, for as long as the test runs.
+func syncsInTurns(t *testing.T, fs *faultfs.FS) (turns chan chan error) {
+	turns = make(chan chan error, 8)
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	fs.Inject(func(op faultfs.Op) error {
+		if op.Kind == faultfs.OpSync && strings.HasSuffix(op.Path, ".seg") {
+			turn := make(chan error)
+			turns <- turn
+			select {
+			case err := <-turn:
+				return err
+			case <-over:
+			}
+		}
+		return nil
+	})
+	return turns
 }
 
 // TestServedWhileReleased serves a waiting client on another loop while its own one is busy, and then lets go of its earlier reply: its
@@ -222,21 +229,7 @@ func TestServedWhileReleased(t *testing.T) {
 				t.Fatal(err)
 			}
 			own := s.clients.find(id)
-			turns := make(chan chan error, 8) // each sync announces itself and waits to be told how it ends
-			over := make(chan struct{})
-			defer close(over)
-			fs.Inject(func(op faultfs.Op) error {
-				if op.Kind == faultfs.OpSync && strings.HasSuffix(op.Path, ".seg") {
-					turn := make(chan error)
-					turns <- turn
-					select {
-					case err := <-turn:
-						return err
-					case <-over:
-					}
-				}
-				return nil
-			})
+			turns := syncsInTurns(t, fs)
 			a.Queue(wire.Bytes("SET", "k", "1"))
 			a.Queue(wire.Bytes("BLPOP", "q", "0"))
 			if err := a.Flush(); err != nil {
