@@ -8,7 +8,9 @@ import (
 )
 
 // Bridge is a group that the beginning of a generation cuts in two: the first part is the last group of the old
-// generation, the second the first group of the new one. After a crash both are there, or neither.
+// generation, the second, if there is one, the first group of the new one. After a crash both are there, or neither.
+//
+// Before anything is appended, the space for the new generation is taken: on a full disk nothing has changed.
 //
 // The second part is written first, into the segments of the new generation, while nothing refers to them; then
 // the first part, into those of the old; then the manifest. Recovery finds the manifest of the old generation with the
@@ -18,23 +20,16 @@ type Bridge struct {
 	// Before appends the first part to the logs of all shards, at least one frame to each.
 	Before func()
 	// After encodes the second part of a shard, if it has one: one group, the same that the caller appends to the
-	// log once the new generation has begun, before anything else.
+	// log once the new generation has begun, before anything else. nil: no shard has one.
 	After func(shard int, enc *Encoder)
 }
 
-// before readies the logs for the headers of the next segments: with a bridge, the first part is in the buffers but
-// not written.
-func (d *Dir) before(b *Bridge) error {
-	if err := d.settleAll(); err != nil {
-		return err
+// before readies the logs for the headers of the next segments: the first part is in the buffers but not written.
+func (d *Dir) before(b *Bridge) {
+	b.Before()
+	for _, l := range d.logs {
+		l.take()
 	}
-	if b != nil {
-		b.Before()
-		for _, l := range d.logs {
-			l.take()
-		}
-	}
-	return nil
 }
 
 // settleAll makes everything durable on all shards. REQUIRES: all smu and wmu.

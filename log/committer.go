@@ -231,7 +231,7 @@ func (l *Log) forked(g Lineage) segmentHeader {
 	return h
 }
 
-// nextSegment is a segment file that is made but not yet part of the log.
+// nextSegment is a segment file that is made but not yet part of the log. It has a header once it is completed.
 type nextSegment struct {
 	seg   *segment
 	file  vfs.File
@@ -241,22 +241,51 @@ type nextSegment struct {
 	second int64
 }
 
-// createNext makes the file of the next segment, durably, with at least as much reserved space as
-// is admitted now. A full disk is ErrDiskFull, with nothing left behind. REQUIRES: wmu.
+// createNext makes the file of the next segment, durably. A full disk is ErrDiskFull, with nothing left behind. REQUIRES: wmu.
 func (l *Log) createNext(h segmentHeader) (*nextSegment, error) {
-	alloc := headerBytes + max(l.step, l.w.alloc-l.w.seg.end.Load())
-	next, err := createSegment(l.fs, l.path, h, alloc)
+	next, err := l.openNext()
+	if err != nil {
+		return nil, err
+	}
+	if err = l.complete(next, h); !errors.Is(err, ErrDiskFull) || l.Err() != nil {
+		return next, err
+	}
+	return nil, l.gaveUp(next.seg.number, err)
+}
+
+// openNext makes the file of the next segment, without a header but with at least as much reserved space as is admitted
+// now. A full disk is ErrDiskFull, with nothing left behind. REQUIRES: wmu.
+func (l *Log) openNext() (*nextSegment, error) {
+	number := l.w.seg.number + 1
+	next, err := openSegment(l.fs, l.path, number, headerBytes+max(l.step, l.w.alloc-l.w.seg.end.Load()))
 	switch {
 	case err == nil:
 		return next, nil
 	case !isFull(err):
 		return nil, l.fail("new segment", err)
 	}
-	if err := l.dropNext(path.Join(l.path, segmentName(h.number))); err != nil {
-		return nil, l.fail("removal of a half-made segment", err)
+	return nil, l.gaveUp(number, ErrDiskFull)
+}
+
+// complete makes a segment of the file, durably. A full disk is ErrDiskFull. REQUIRES: wmu.
+func (l *Log) complete(next *nextSegment, h segmentHeader) error {
+	err := next.complete(h)
+	switch {
+	case err == nil:
+		return nil
+	case !isFull(err):
+		return l.fail("new segment", err)
+	}
+	return ErrDiskFull
+}
+
+// gaveUp removes a segment for which there is no space, and returns err, which says so. REQUIRES: wmu.
+func (l *Log) gaveUp(number uint64, err error) error {
+	if err := l.dropNext(path.Join(l.path, segmentName(number))); err != nil {
+		return l.fail("removal of a half-made segment", err)
 	}
 	l.w.retryAt = time.Now().Add(fullPause)
-	return nil, ErrDiskFull
+	return err
 }
 
 // dropNext durably removes a segment file that did not become part of the log: it must not come
@@ -271,30 +300,45 @@ func (l *Log) dropNext(name string) error {
 // createSegment makes a segment file, its header and directory entry durable. An error of a sync
 // does not match ENOSPC: it is final whatever it is.
 func createSegment(fsys vfs.FS, dir string, h segmentHeader, alloc int64) (*nextSegment, error) {
-	if err := h.validate(); err != nil {
-		return nil, err
-	}
-	name := path.Join(dir, segmentName(h.number))
-	f, err := fsys.Create(name)
+	next, err := openSegment(fsys, dir, h.number, alloc)
 	if err != nil {
 		return nil, err
 	}
-	if err = f.Preallocate(0, alloc); err == nil {
-		_, err = f.WriteAt(h.encode(), 0)
-	}
+	return next, next.complete(h)
+}
+
+// openSegment makes a segment file of zero length with reserved space. A crash leaves what recovery removes.
+func openSegment(fsys vfs.FS, dir string, number uint64, alloc int64) (*nextSegment, error) {
+	f, err := fsys.Create(path.Join(dir, segmentName(number)))
 	if err != nil {
+		return nil, err
+	}
+	if err := f.Preallocate(0, alloc); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if err = f.Sync(); err == nil {
-		err = fsys.SyncDir(dir)
+	seg := &segment{segmentHeader: segmentHeader{number: number}, fs: fsys, dir: dir}
+	return &nextSegment{seg: seg, file: f, alloc: alloc}, nil
+}
+
+// complete gives the segment its header and makes it durable; after an error the file is closed.
+func (n *nextSegment) complete(h segmentHeader) error {
+	err := h.validate()
+	if err == nil {
+		_, err = n.file.WriteAt(h.encode(), 0)
 	}
 	if err != nil {
-		_ = f.Close() // the failed sync is the news
-		return nil, &syncError{name, err}
+		return errors.Join(err, n.file.Close())
 	}
-	seg := &segment{segmentHeader: h, fs: fsys, dir: dir}
-	seg.end.Store(headerBytes)
-	return &nextSegment{seg: seg, file: f, alloc: alloc}, nil
+	if err = n.file.Sync(); err == nil {
+		err = n.seg.fs.SyncDir(n.seg.dir)
+	}
+	if err != nil {
+		_ = n.file.Close() // the failed sync is the news
+		return &syncError{n.seg.path(), err}
+	}
+	n.seg.segmentHeader = h
+	n.seg.end.Store(headerBytes)
+	return nil
 }
 
 // use makes next the newest segment; its frames start at genPos in the generation's bytes.

@@ -145,7 +145,7 @@ func (d *Dir) writable() error {
 // or the new generation may be the current one.
 func (d *Dir) NewGeneration(cause Cause) error { return d.BridgeGeneration(cause, nil) }
 
-// BridgeGeneration is NewGeneration amid a group; see Bridge. With one, any error is sticky on all shards.
+// BridgeGeneration is NewGeneration behind or amid a group; see Bridge. On ErrDiskFull without a sticky error Before has not been called.
 func (d *Dir) BridgeGeneration(cause Cause, b *Bridge) error {
 	return d.begin(b, func(i int, l *Log, current uint64) (Lineage, error) {
 		t := l.Tail()
@@ -176,26 +176,28 @@ func (d *Dir) begin(b *Bridge, lineage func(i int, l *Log, current uint64) (Line
 
 func (d *Dir) newGeneration(b *Bridge, lineage func(int, *Log, uint64) (Lineage, error), change func(*manifest)) error {
 	m := d.man.clone()
-	made := make([]*nextSegment, len(d.logs))
-	if err := d.before(b); err != nil {
+	made, err := d.room(m)
+	if err != nil {
 		return d.undo(made, err)
+	}
+	if b != nil {
+		d.before(b)
 	}
 	begun := make([]Lineage, len(d.logs))
 	for i, l := range d.logs {
-		var err error
 		if begun[i], err = lineage(i, l, m.Shards[i].current()); err != nil {
-			return err
+			return d.unmake(made, err)
 		}
 	}
 	if change != nil {
 		change(m)
 	}
-	err := parallel(len(d.logs), func(i int) (err error) {
+	err = parallel(len(d.logs), func(i int) error {
 		l, s := d.logs[i], &m.Shards[i]
 		h := l.forked(begun[i])
 		s.Lineage = append(s.Lineage, h.lineage())
-		made[i], err = l.createNext(h)
-		if err == nil && b != nil {
+		err := l.complete(made[i], h)
+		if err == nil && b != nil && b.After != nil {
 			err = l.writeSecond(made[i], b.After)
 		}
 		return err
@@ -224,12 +226,37 @@ func (d *Dir) newGeneration(b *Bridge, lineage func(int, *Log, uint64) (Lineage,
 	return nil
 }
 
+// room makes everything appended durable, and takes the disk space for new generations: the files of the next segments, and as
+// much as a manifest like m needs. After an error, what was made is still to be undone.
+func (d *Dir) room(m *manifest) (made []*nextSegment, err error) {
+	made = make([]*nextSegment, len(d.logs))
+	if err := d.settleAll(); err != nil {
+		return made, err
+	}
+	err = parallel(len(d.logs), func(i int) (err error) {
+		made[i], err = d.logs[i].openNext()
+		return err
+	})
+	if err != nil {
+		return made, err
+	}
+	if err = reserveManifest(d.o.FS, d.o.Dir, m); isFull(err) {
+		err = fmt.Errorf("%w: %w", ErrDiskFull, err)
+	}
+	return made, err
+}
+
 // undo removes segments that did not become part of the log. Only a full disk can be undone, where
 // no shard has failed.
 func (d *Dir) undo(made []*nextSegment, err error) error {
 	if !errors.Is(err, ErrDiskFull) || d.Err() != nil {
 		return d.failAll("new generation", err)
 	}
+	return d.unmake(made, err)
+}
+
+// unmake removes segments that did not become part of the log, and returns err, which is the reason.
+func (d *Dir) unmake(made []*nextSegment, err error) error {
 	for i, n := range made {
 		if n == nil {
 			continue

@@ -206,6 +206,24 @@ func writeManifest(fsys vfs.FS, dir string, m *manifest) (replaced, error) {
 	return unknown, nil
 }
 
+// reserveManifest takes the disk space for a manifest somewhat longer than m, until the next one is written.
+func reserveManifest(fsys vfs.FS, dir string, m *manifest) error {
+	b, err := m.encode()
+	if err != nil {
+		return err
+	}
+	temp := path.Join(dir, manifestTemp)
+	if err := removeIfThere(fsys, temp); err != nil {
+		return err
+	}
+	f, err := fsys.Create(temp)
+	if err != nil {
+		return err
+	}
+	err = f.Preallocate(0, int64(2*len(b)))
+	return errors.Join(err, f.Close())
+}
+
 // writeFile makes a file anew with the given content, synced, its directory entry not.
 func writeFile(fsys vfs.FS, name string, b []byte) error {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

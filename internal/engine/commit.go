@@ -160,19 +160,16 @@ func (e *Engine) appendFlush(head, rest []command.Planned, now int64, cause log.
 	if err := e.room(e.all(), size+more); err != nil {
 		return err
 	}
-	if len(rest) == 0 {
-		e.append(head, e.all(), now, cause, fold, n)
-		return e.newGeneration(log.CauseFlush, nil)
-	}
-	err := e.newGeneration(log.CauseFlush, &log.Bridge{
-		Before: func() { e.append(head, e.all(), now, cause, fold, n) },
-		After: func(shard int, enc *log.Encoder) {
+	b := &log.Bridge{Before: func() { e.append(head, e.all(), now, cause, fold, n) }}
+	if len(rest) > 0 {
+		b.After = func(shard int, enc *log.Encoder) {
 			if mask&(1<<shard) != 0 {
 				e.encode(enc, rest, shard, mask, now, cause)
 			}
-		},
-	})
-	if err == nil {
+		}
+	}
+	err := e.beginGeneration(func(d *log.Dir) error { return d.BridgeGeneration(log.CauseFlush, b) })
+	if err == nil && len(rest) > 0 {
 		e.append(rest, mask, now, cause, false, nil)
 	}
 	return err
@@ -192,15 +189,6 @@ func (e *Engine) encode(enc *log.Encoder, planned []command.Planned, shard int, 
 		}
 	}
 	enc.End()
-}
-
-// newGeneration begins a generation on every shard. REQUIRES: all shard locks are held.
-func (e *Engine) newGeneration(cause log.Cause, b *log.Bridge) error {
-	err := e.beginGeneration(func(d *log.Dir) error { return d.BridgeGeneration(cause, b) })
-	if err != nil {
-		e.markBroken(err) // what was to end the old generation is in its log
-	}
-	return err
 }
 
 // beginGeneration has begin begin generations on every shard. After an error that is not one of the logs, a full disk for

@@ -54,6 +54,40 @@ func TestFailedLogRefusesWrites(t *testing.T) {
 	}
 }
 
+// TestFlushOnFullDisk: a FLUSHALL that finds no space for the new generation is refused although its frame would find some. Nothing
+// has changed, and writes go on when there is space again.
+func TestFlushOnFullDisk(t *testing.T) {
+	for _, line := range []string{"FLUSHALL", "MULTI ; SET a 2 ; FLUSHALL", "MULTI ; FLUSHALL ; SET a 2"} {
+		t.Run(line, func(t *testing.T) {
+			fs := faultfs.New(crashfs.New())
+			s := gate.Open(t, fs, 2, &gate.Clock{MS: 1_800_000_000_000})
+			s.Do("MSET a 1 b 2 c 3")
+			before, tail := s.Digest(), s.E.Dir().Log(0).Tail()
+			fs.SetFull(true)
+			if got := s.Do(line); !strings.HasPrefix(got, "-MISCONF The log's disk is full") {
+				t.Errorf("on a full disk: %.100q", got)
+			}
+			if got := s.Digest(); got != before {
+				t.Errorf("the state is %q, before %q", got, before)
+			}
+			if got := s.E.Dir().Log(0).Tail(); got != tail {
+				t.Errorf("the log ends at %v, before at %v", got, tail)
+			}
+			fs.SetFull(false)
+			for try := 0; s.Do(line)[0] == '-'; try++ {
+				if try == 100 {
+					t.Fatal("still refused after the disk has space again")
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			if got := s.E.Dir().Log(0).Tail().Generation; got == tail.Generation {
+				t.Error("no new generation")
+			}
+			s.Close()
+		})
+	}
+}
+
 // TestDiskFull refuses writes while the disk is full and takes them again by itself afterwards.
 func TestDiskFull(t *testing.T) {
 	fs := faultfs.New(crashfs.New())
