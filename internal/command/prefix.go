@@ -23,6 +23,10 @@ func planPrefixStats(c *Ctx) {
 
 // planPrefixDigest plans PREFIX.DIGEST prefix: the shards' digests add up.
 func planPrefixDigest(c *Ctx) {
+	if len(c.Args) > 2 {
+		c.W.Error("ERR PREFIX.DIGEST at cursors is for connections to a server, outside of transactions and scripts")
+		return
+	}
 	var keys int
 	var digest uint64
 	for _, ks := range c.Shards {

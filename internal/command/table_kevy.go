@@ -14,14 +14,21 @@ var prefixCommands = []*Command{
 		Plan:       planPrefixStats,
 	},
 	{
-		Name: "prefix.digest", Arity: 2,
+		Name: "prefix.digest", Arity: -2,
 		Flags: ReadOnly | Slow,
 		Scope: ScopeAll,
 		Group: "prefix", Since: "1.0.0",
 		Summary:    "Returns a digest of keys, values and deadlines below a prefix, independent of order and shards.",
 		Complexity: "O(N) with N being the bytes of the keys and values below the prefix.",
 		Categories: "keyspace read slow",
-		Doc:        []Arg{{Name: "prefix", Type: "string"}},
+		Doc: []Arg{
+			{Name: "prefix", Type: "string"},
+			{Name: "at", Type: "oneof", Flags: []string{"optional"}, Args: []Arg{
+				{Name: "cursors", Type: "pure-token", Token: "CURSORS"},
+				{Name: "source", Type: "pure-token", Token: "SOURCE"},
+				{Name: "cursor", Type: "block", Token: "AT", Flags: []string{"multiple"}, Args: []Arg{{Name: "generation", Type: "integer"}, {Name: "offset", Type: "integer"}}},
+			}},
+		},
 		Plan:       planPrefixDigest,
 	},
 }

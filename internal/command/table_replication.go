@@ -81,6 +81,17 @@ var replicationCommands = []*Command{
 		DocFlags: []string{"syscmd"},
 	},
 	{
+		Name: "repl.freeze", Arity: 2,
+		Flags: Admin | NoScript | NoMulti | SkipSlowlog,
+		Scope: ScopeNone,
+		Group: "server", Since: "1.0.0",
+		Summary:    "An internal command: freezes the state for a digest that a replica compares with its own.",
+		Complexity: "O(1), and O(N) behind the reply with N being the bytes of the keys and values below the prefix.",
+		Categories: "admin slow dangerous",
+		Doc:        []Arg{{Name: "prefix", Type: "string"}},
+		DocFlags:   []string{"syscmd"},
+	},
+	{
 		Name: "repl.ack", Arity: -5,
 		Flags: Admin | NoScript | NoMulti | SkipSlowlog | Fast,
 		Scope: ScopeNone,

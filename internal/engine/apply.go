@@ -33,6 +33,7 @@ type Applier struct {
 	shards []inbound
 	frames uint64
 	full   []atomic.Bool // by shard
+	stops  []stop        // see FreezeAt
 }
 
 // inbound is what has come for a shard and is not applied yet.
@@ -83,7 +84,7 @@ func (a *Applier) Apply(parts []Foreign) error {
 	}
 	for i := range a.shards {
 		in := &a.shards[i]
-		a.full[i].Store((in.ready || a.atFork(i)) && in.queued() > maxQueued)
+		a.full[i].Store((in.ready || a.atFork(i) || a.stopped(i)) && in.queued() > maxQueued)
 	}
 	e := a.e
 	if err := e.flush(e.all()); err != nil {
@@ -137,6 +138,9 @@ func (a *Applier) step() (more bool, err error) {
 		case !in.ready && a.atFork(i):
 			forks++
 		}
+	}
+	if a.freeze() {
+		return true, nil
 	}
 	if forks == len(a.shards) {
 		return true, a.generations()
@@ -282,7 +286,7 @@ func (a *Applier) generations() error {
 // decode makes the first group of a shard's queue its head, if it is there as a whole and of the log's generation.
 func (a *Applier) decode(i int) error {
 	in := &a.shards[i]
-	if in.ready || a.atFork(i) || len(in.queue) == 0 || in.read == int64(len(in.queue[0].Raw)) {
+	if in.ready || a.stopped(i) || a.atFork(i) || len(in.queue) == 0 || in.read == int64(len(in.queue[0].Raw)) {
 		return nil
 	}
 	p, g := &in.queue[0], &in.head

@@ -16,6 +16,8 @@
 //	  generation 0: this shard is left out
 //	  waits, at most so long, while there is nothing; -NOFRAMES when the frames at a cursor are not there (any more)
 //	REPL.ACK id (generation applied durable)...  -> +OK; on the second connection
+//	REPL.FREEZE prefix                     -> *2n: a generation and an offset for each shard, the end of the log now: the source computes
+//	                                          the digest of the state there, for PREFIX.DIGEST prefix AT
 //
 // A part is of one generation. The first part of a generation may be empty: it says that the generation has begun. Parts end behind
 // whole groups, unless a group is larger than maxReply.

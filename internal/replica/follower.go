@@ -84,6 +84,8 @@ type Follower struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
+	asks chan *asked // digests that somebody wants
+
 	boot *fetch // a full copy that has begun; owned by the goroutine
 
 	mu     sync.Mutex
@@ -102,7 +104,7 @@ func Follow(o Options) (*Follower, error) {
 		o.Dial = client.DialTCP
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &Follower{o: o, cancel: cancel, done: make(chan struct{})}
+	f := &Follower{o: o, cancel: cancel, done: make(chan struct{}), asks: make(chan *asked)}
 	f.status.Host, f.status.Port, f.status.DownSince = o.Host, o.Port, time.Now()
 	go f.run(ctx)
 	return f, nil

@@ -38,6 +38,8 @@ type Source struct {
 	mu    sync.Mutex
 	links map[string]*Link // by id
 	moved chan struct{}    // closed, and replaced, when an acknowledgement has come or a link has gone
+	taken []*taken         // digests asked for, the newest last
+	views int              // of them that are being computed
 	onAck func()
 }
 

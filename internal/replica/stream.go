@@ -17,6 +17,7 @@ type pulled struct {
 	nowMS int64
 	tails []log.Cursor
 	parts []engine.Foreign
+	stop  *asked // somebody wants the state here, or not far behind; nil: nobody
 }
 
 // stream applies frames from where the logs end on, until something fails. It asks for more while it applies.
@@ -33,7 +34,7 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 	go func() {
 		defer close(replies)
 		for wait := time.Duration(0); ctx.Err() == nil; wait = pullWait { // the first one tells that the link is up
-			p, err := f.pull(c, at, a.Full, wait)
+			p, err := f.next(c, at, a.Full, wait)
 			if err != nil {
 				cancel(err)
 				return
@@ -41,6 +42,7 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 			select {
 			case replies <- p:
 			case <-ctx.Done():
+				p.drop(context.Cause(ctx))
 			}
 		}
 	}()
@@ -58,8 +60,10 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 		c.Close()
 		acks.Close()
 	}
-	for range replies { // until the puller has ended: the connection is ours again
+	for p := range replies { // until the puller has ended: the connection is ours again
+		p.drop(err)
 	}
+	a.Close(fmt.Errorf("ERR the link to the source has ended: %w", err))
 	<-acked
 	return context.Cause(ctx)
 }
@@ -76,6 +80,9 @@ func (f *Follower) applyAll(ctx context.Context, a *engine.Applier, replies <-ch
 		}
 		if !ok {
 			return context.Cause(ctx)
+		}
+		if q := p.stop; q != nil {
+			a.FreezeAt(q.at, q.answer)
 		}
 		if err := a.Apply(p.parts); err != nil {
 			return fmt.Errorf("applying: %w", err)
@@ -116,6 +123,32 @@ func (f *Follower) progress(p *pulled, frames uint64, first bool) {
 			s.BehindSince = now
 		}
 	})
+}
+
+// drop ends what was pulled and is not applied.
+func (p *pulled) drop(err error) {
+	if p.stop != nil {
+		p.stop.answer(nil, fmt.Errorf("ERR the link to the source has ended: %w", err))
+	}
+}
+
+// next asks for the cursors that somebody waits for, and for frames.
+func (f *Follower) next(c *client.Conn, at []log.Cursor, full func(shard int) bool, wait time.Duration) (*pulled, error) {
+	q, err := f.freeze(c)
+	if err != nil {
+		return nil, err
+	}
+	if q != nil {
+		wait = 0
+	}
+	p, err := f.pull(c, at, full, wait)
+	if err != nil {
+		p = &pulled{stop: q}
+		p.drop(err)
+		return nil, err
+	}
+	p.stop = q
+	return p, nil
 }
 
 // pull asks for what comes behind the cursors, which it moves, of the shards that are not full.

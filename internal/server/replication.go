@@ -218,6 +218,8 @@ func registerReplication(r registry) {
 		s.onLink(func(w *resp.Writer, k *replica.Link) { replyDocument(w)(k.Fetch(args[1:])) })
 	}
 	r["repl.pull"] = replPullCommand
+	r["repl.freeze"] = replFreezeCommand
+	r["prefix.digest"] = digestCommand
 	r["repl.ack"] = func(s *session, args [][]byte) {
 		if err := s.srv.repl.source.Ack(args); err != nil {
 			s.w.Error(err.Error())

@@ -10,12 +10,22 @@ import (
 	"github.com/kevydb/kevy/internal/vfs"
 )
 
+// digest is that of all keys.
+func (c *client) digest() string {
+	c.t.Helper()
+	r, err := c.Do("PREFIX.DIGEST", "")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return show(&r)
+}
+
 // follows waits until s is a replica of a as it is now.
 func (s *testServer) follows(a *testServer) {
 	s.t.Helper()
 	c, of := s.client(), a.client()
 	eventually(s.t, "the replica is as its source", func() bool {
-		return c.field("replication", "master_link_status") == "up" && c.do("PREFIX.DIGEST ''") == of.do("PREFIX.DIGEST ''") &&
+		return c.field("replication", "master_link_status") == "up" && c.digest() == of.digest() &&
 			c.field("replication", "master_repl_offset") == of.field("replication", "master_repl_offset")
 	})
 }
@@ -104,4 +114,80 @@ func TestHelloAddress(t *testing.T) {
 	if n := c.field("replication", "connected_slaves"); n != "0" {
 		t.Errorf("%s replicas", n)
 	}
+}
+
+// TestDigestAtCursors: while writes go on, a replica and its source tell the same digest for the same cursors, and both take part in no
+// other.
+func TestDigestAtCursors(t *testing.T) {
+	a, b := start(t, testOptions{}), start(t, testOptions{})
+	ca, cb := a.client(), b.client()
+	ca.want("PREFIX.DIGEST '' SOURCE", "-ERR this server follows no other")
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	b.follows(a)
+	stop, done := make(chan struct{}), make(chan struct{})
+	w := a.client()
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			n := strconv.Itoa(i % 500)
+			args := []string{"MSET", "x" + n, strconv.Itoa(i), "y" + n, strconv.Itoa(i), "z", n}
+			if i%997 == 500 {
+				args = []string{"FLUSHALL"}
+			}
+			if r, err := w.Do(args...); err != nil || r.IsError() {
+				t.Errorf("%v: %s, %v", args, show(&r), err)
+				return
+			}
+		}
+	}()
+	moved := make(map[string]bool)
+	for i := range 30 {
+		prefix := []string{"", "x", "z"}[i%3]
+		r, err := cb.Do("PREFIX.DIGEST", prefix, "SOURCE")
+		if err != nil || r.IsError() {
+			t.Fatalf("%s, %v", show(&r), err)
+		}
+		at := []string{"PREFIX.DIGEST", prefix, "AT"}
+		for _, c := range r.Elems[2].Elems {
+			at = append(at, c.Elems[0].Text(), c.Elems[1].Text())
+		}
+		same, err := ca.Do(at...)
+		if err != nil || show(&same) != show(&r) {
+			t.Fatalf("the source at these cursors: %s, %v; the replica: %s", show(&same), err, show(&r))
+		}
+		moved[show(&r.Elems[2])] = true
+	}
+	close(stop)
+	<-done
+	if len(moved) < 10 {
+		t.Errorf("30 digests at %d places: writes did not go on", len(moved))
+	}
+	b.follows(a)
+	now, err := ca.Do("PREFIX.DIGEST", "", "CURSORS")
+	if err != nil || len(now.Elems) != 3 {
+		t.Fatalf("%s, %v", show(&now), err)
+	}
+	at := []string{"PREFIX.DIGEST", "", "AT"}
+	for _, c := range now.Elems[2].Elems {
+		at = append(at, c.Elems[0].Text(), c.Elems[1].Text())
+	}
+	if r, err := cb.Do(at...); err != nil || show(&r) != show(&now) {
+		t.Errorf("a replica that stands there: %s, %v, want %s", show(&r), err, show(&now))
+	}
+	ca.do("SET one more")
+	if r, err := ca.Do(at...); err != nil || !strings.Contains(show(&r), "not at hand") {
+		t.Errorf("cursors that were nobody's question: %s, %v", show(&r), err)
+	}
+	for _, line := range []string{"AT 1 2", "AT 1 2 3", "AT a 2 3 4", "AT 1 b 3 4", "CURSORS 1", "SOURCE 1", "NOWHERE"} {
+		ca.want("PREFIX.DIGEST p "+line, "-ERR *")
+	}
+	for _, line := range []string{"MULTI", "PREFIX.DIGEST p CURSORS"} {
+		ca.do(line)
+	}
+	ca.want("EXEC", "*[-ERR PREFIX.DIGEST at cursors *")
 }
