@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
-	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -57,31 +53,16 @@ func (o *restoreOptions) checkServer() error {
 
 // mirror says how the server of --from is reached.
 func (o *restoreOptions) mirror() (*api.Mirror, error) {
-	u, err := url.Parse(o.from)
-	switch {
-	case err != nil:
-		if bad, ok := errors.AsType[*url.Error](err); ok {
-			err = bad.Err // without the password
-		}
+	a, err := parseServer(o.from)
+	if err != nil {
 		return nil, fmt.Errorf("--from: %w", err)
-	case u.Hostname() == "" || strings.Trim(u.Path, "/0") != "" || u.RawQuery != "":
-		return nil, fmt.Errorf("--from %s: want redis://[[user]:password@]host[:port]", u.Redacted())
 	}
-	port := u.Port()
-	if port == "" {
-		port = "6379"
-	}
-	m := &api.Mirror{Addr: net.JoinHostPort(u.Hostname(), port), User: u.User.Username(), Password: os.Getenv("KEVY_REQUIREPASS")}
-	if p, ok := u.User.Password(); ok {
-		m.Password = p
-	}
+	m := &api.Mirror{Addr: a.addr, User: a.user, Password: a.password}
 	if o.prefix != "" {
 		m.Prefixes = []string{o.prefix}
 	}
-	if u.Scheme == "rediss" {
-		m.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
-			return (&tls.Dialer{}).DialContext(ctx, "tcp", addr)
-		}
+	if a.dial != nil {
+		m.Dial = a.dial
 	}
 	return m, nil
 }

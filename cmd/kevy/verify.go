@@ -8,33 +8,52 @@ import (
 )
 
 const verifyUsage = `Usage: kevy verify DIR [flags]
+       kevy verify --replica host:port [--of host:port] [flags]
 
 Reads a whole data directory: every header and chain link, the checksum of every frame, every snapshot set. It
 names the places that are not as they were written: file, byte, cursor. With --deep the log is folded up
 to each snapshot set, and the digests must agree. DIR is only read; it may be in use, a copy, or
 the URL of an archive (file:///dir, s3://bucket/prefix), whose objects are all checked.
 
+With --replica a running replica is compared with its source, while writes go on: the source freezes its state at
+a cursor of each shard, the replica when it comes there, and the digests of all keys must agree. Servers
+are host:port or redis://[[user]:password@]host[:port] (rediss: TLS); KEVY_REQUIREPASS has the password of one without.
+
 Flags:
 %s
-Exit codes: 0 sound, 1 the directory can't be read, 2 a bad flag, 4 damage was found.
+Exit codes: 0 sound, or equal; 1 the directory can't be read, or a server not be asked; 2 a bad flag; 4 damage was found, or a
+difference.
 `
 
 // verify is kevy verify.
 func verify(args []string, stdout, stderr io.Writer) int {
 	var dir string
 	var o history.VerifyOptions
+	var ro replicaOptions
 	t := &tool{name: "kevy verify", usage: verifyUsage, stdout: stdout, stderr: stderr}
 	fs := newFlags("verify")
 	fs.BoolVar(&o.Deep, "deep", false, "fold the log up to each snapshot set and compare digests")
-	if done, code := t.parse(fs, args, func() (err error) { dir, err = oneDir(fs.Args()); return err }); done {
+	fs.StringVar(&ro.replica, "replica", "", "the replica to compare with its source")
+	fs.StringVar(&ro.of, "of", "", "the source, if it is not reached at the address that the replica has")
+	fs.StringVar(&ro.prefix, "prefix", "", "compare only keys that start with this")
+	done, code := t.parse(fs, args, func() (err error) {
+		if err = ro.check(fs.Args(), o.Deep); err == nil && ro.replica == "" {
+			dir, err = oneDir(fs.Args())
+		}
+		return err
+	})
+	if done {
 		return code
 	}
+	if ro.replica != "" {
+		return t.verifyReplica(&ro)
+	}
 	o.Meter = &t.meter
-	src, done, err := openPlace(dir)
+	src, gone, err := openPlace(dir)
 	if err != nil {
 		return t.fail(err)
 	}
-	defer done()
+	defer gone()
 	stop := t.watch()
 	v, err := history.Verify(src, o)
 	stop()

@@ -29,7 +29,7 @@ var prefixCommands = []*Command{
 				{Name: "cursor", Type: "block", Token: "AT", Flags: []string{"multiple"}, Args: []Arg{{Name: "generation", Type: "integer"}, {Name: "offset", Type: "integer"}}},
 			}},
 		},
-		Plan:       planPrefixDigest,
+		Plan: planPrefixDigest,
 	},
 }
 
