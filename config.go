@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 
 	"github.com/kevydb/kevy/internal/engine"
@@ -39,6 +40,12 @@ type Config struct {
 	SnapshotGrowth int
 	// SnapshotKeep is how many snapshots stay, the newest included; 0 means 2.
 	SnapshotKeep int
+	// ReplicaOf is the host:port of a kevy server with one shard whose history the store follows: it has the server's keys and
+	// changes, with the same cursors, and refuses writes with ErrReadOnly. Empty: none. A directory that followed a server and is
+	// opened without begins a generation of its own.
+	ReplicaOf string
+	// ReplicaUser and ReplicaPassword log in there; without a password nothing does, an empty user is "default".
+	ReplicaUser, ReplicaPassword string
 	// Now is the clock in unix ms; nil means the system's.
 	Now func() int64
 	// Logger takes warnings; nil discards them.
@@ -59,6 +66,15 @@ func (c Config) WithFeed(window int64) Config { c.Feed, c.FeedWindow = true, win
 // WithFsync sets when a write is acknowledged.
 func (c Config) WithFsync(p log.Policy) Config { c.Fsync = p; return c }
 
+// WithReplicaOf makes the store a replica of the server at host:port, which must have one shard.
+func (c Config) WithReplicaOf(addr string) Config { c.ReplicaOf = addr; return c }
+
+// WithReplicaLogin logs the replica in as a user; the empty name is "default".
+func (c Config) WithReplicaLogin(user, password string) Config {
+	c.ReplicaUser, c.ReplicaPassword = user, password
+	return c
+}
+
 // WithLogger sets the logger.
 func (c Config) WithLogger(l *slog.Logger) Config { c.Logger = l; return c }
 
@@ -69,6 +85,11 @@ func (c Config) Validate() error {
 	}
 	if c.SnapshotKeep < 0 {
 		return fmt.Errorf("kevy: SnapshotKeep = %d: the newest snapshot always stays", c.SnapshotKeep)
+	}
+	if c.ReplicaOf != "" {
+		if _, _, err := net.SplitHostPort(c.ReplicaOf); err != nil {
+			return fmt.Errorf("kevy: ReplicaOf = %q: want host:port", c.ReplicaOf)
+		}
 	}
 	switch c.Fsync {
 	case log.Always, log.EverySec, log.No:
@@ -95,6 +116,7 @@ func (c Config) options() engine.Options {
 		Snapshots: c.snapshots(),
 		Log: log.Options{
 			FS: c.fs, Dir: filepath.ToSlash(c.Dir), Shards: 1, Window: c.FeedWindow, Policy: c.Fsync,
+			Follower: c.ReplicaOf != "",
 		},
 	}
 	if c.Dir == "" {

@@ -45,7 +45,7 @@ var depsRules = map[string][]string{
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"": {
-		"internal/client", "internal/command", "internal/engine", "internal/feed", "internal/history", "internal/script", "internal/vfs",
+		"internal/client", "internal/command", "internal/engine", "internal/feed", "internal/history", "internal/replica", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",
 	},
 	"internal/warm": {"", "internal/engine", "internal/history", "internal/vfs", "log", "log/effect", "state"},

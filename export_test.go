@@ -1,6 +1,9 @@
 package kevy
 
-import "github.com/kevydb/kevy/internal/vfs"
+import (
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/snapshot"
+)
 
 // SetCountForTesting sets how many keys or frames the mirror asks for at a time.
 func (m *Mirror) SetCountForTesting(n int) { m.count = n }
@@ -17,3 +20,12 @@ func SetSnapshotMinForTesting(n int64) (undo func()) {
 
 // SnapshotsForTesting counts the snapshots taken.
 func (s *Store) SnapshotsForTesting() int { return s.e.SaveStatus().Count }
+
+// SetsForTesting returns the snapshot sets among the store's files.
+func (s *Store) SetsForTesting() []string {
+	ids, err := snapshot.List(s.e.FS(), s.e.Dir().Path())
+	if err != nil {
+		panic(err)
+	}
+	return ids
+}

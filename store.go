@@ -11,6 +11,7 @@ import (
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/feed"
 	"github.com/kevydb/kevy/internal/history"
+	"github.com/kevydb/kevy/internal/replica"
 	"github.com/kevydb/kevy/internal/script"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/resp"
@@ -27,7 +28,8 @@ type Store struct {
 	e       *engine.Engine
 	feed    *feed.Feed
 	scripts *script.Runtime
-	calls   sync.Pool // *call
+	replica *replica.Follower // nil: the store follows nobody
+	calls   sync.Pool         // *call
 
 	mu     sync.RWMutex // held for reading by every operation, for writing by Close
 	closed bool
@@ -53,6 +55,12 @@ func Open(cfg Config) (*Store, error) {
 	s.feed = feed.New(e.DirAfter, cfg.Feed, func(shard int) { _ = e.Flush(shard) })
 	s.calls.New = func() any { return &call{ctx: e.NewCtx()} }
 	s.Commands = Commands{run: s.run}
+	if cfg.ReplicaOf == "" {
+		return s, nil
+	}
+	if s.replica, err = follow(&cfg, e); err != nil {
+		return nil, errors.Join(fmt.Errorf("kevy: %w", err), e.Close(true))
+	}
 	return s, nil
 }
 
@@ -65,6 +73,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	if s.replica != nil {
+		s.replica.Stop()
+	}
 	return s.e.Close(true)
 }
 
@@ -105,7 +116,7 @@ func (s *Store) run(args [][]byte, read func(reply []byte) error) error {
 	defer s.calls.Put(c)
 	c.w.Buf = c.w.Buf[:0]
 	c.ticket.Reset()
-	cmd, err := lookup(args)
+	cmd, err := s.lookup(args)
 	if err != nil {
 		return err
 	}
@@ -137,8 +148,16 @@ func (s *Store) safe(t *engine.Ticket) error {
 	return nil
 }
 
-// lookup finds the row of a request and checks its arity.
-func lookup(args [][]byte) (*command.Command, error) {
+// lookup finds the row of a request, and checks its arity and that a replica may run it.
+func (s *Store) lookup(args [][]byte) (*command.Command, error) {
+	cmd, err := rowOf(args)
+	if err == nil && s.replica != nil && cmd.Flags&command.Write != 0 {
+		return nil, ErrReadOnly
+	}
+	return cmd, err
+}
+
+func rowOf(args [][]byte) (*command.Command, error) {
 	if len(args) == 0 {
 		return nil, errors.New("kevy: empty command")
 	}

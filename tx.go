@@ -31,7 +31,7 @@ func (s *Store) Update(fn func(tx *Tx) error) error {
 	err := s.e.Update(c.ctx, &c.ticket, s.local, func(run func() error) error {
 		tx := &Tx{}
 		tx.run = func(args [][]byte, read func([]byte) error) error {
-			cmd, err := lookup(args)
+			cmd, err := s.lookup(args)
 			if err != nil {
 				return err
 			}

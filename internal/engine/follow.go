@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/snapshot"
 	"github.com/kevydb/kevy/state"
 )
 
@@ -111,7 +112,10 @@ func (e *Engine) replaceBase(base *log.Base, fresh []*state.Keyspace) (aside []s
 		return aside, err
 	}
 	next.Maintain()
-	return aside, nil
+	if e.opt.Log.Ephemeral { // nobody will load the set
+		err = errors.Join(next.SetSnapshot("", nil), snapshot.Remove(e.fs, next.Path(), base.Set))
+	}
+	return aside, err
 }
 
 // use makes next the directory and fresh its state. REQUIRES: all shard locks are held.

@@ -86,6 +86,9 @@ func CarryOut(fsys vfs.FS, data string, plan []snapshot.Decision) (err error) {
 // changes the policy for this time; it may be nil. ErrSaving or ErrRewriting: a set is being written.
 func (e *Engine) Prune(dry bool, keep func(*SnapshotPolicy)) ([]snapshot.Decision, error) {
 	c := &e.checkpoint
+	if e.opt.Log.Ephemeral {
+		return nil, ErrNoDirectory
+	}
 	if dry {
 		plan, _, unreadable, err := PlanPrune(e.fs, e.Dir(), c.with(keep), e.now())
 		return plan, errors.Join(unreadable, err)

@@ -134,6 +134,9 @@ func (c *checkpointer) onDisk() (sets int, bytes int64) {
 
 // begin takes the right to write a set. With wait, it waits for the running one to end.
 func (c *checkpointer) begin(kind SaveKind, wait bool) error {
+	if c.e.opt.Log.Ephemeral {
+		return ErrNoDirectory
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for (c.prunes || wait && c.status.Running) && !c.closed {
@@ -154,8 +157,6 @@ func (c *checkpointer) refusal() error {
 	switch {
 	case c.closed:
 		return ErrClosed
-	case c.e.opt.Log.Ephemeral:
-		return ErrNoDirectory
 	case c.status.Running && c.status.Kind == RewriteLog:
 		return ErrRewriting
 	case c.status.Running:

@@ -12,16 +12,15 @@ import (
 	"github.com/kevydb/kevy/log"
 )
 
-// TestFreezeAt: an Applier shows the state at every cut that tears no group, however the frames come, and neither shard runs ahead of it.
-func TestFreezeAt(t *testing.T) {
-	clock := &gate.Clock{MS: 1_800_000_000_000}
-	s := gate.Open(t, vfs.NewMem(), 2, clock)
-	defer s.Close()
-	type cut struct {
-		at     []log.Cursor
-		digest string
-	}
-	var cuts []cut
+// cut is a place at which a store was, and its digest there.
+type cut struct {
+	at     []log.Cursor
+	digest string
+}
+
+// cutsOf writes groups of one shard and of several, and returns the cuts between them.
+func cutsOf(t *testing.T, s *gate.Store) (cuts []cut) {
+	t.Helper()
 	for i := range 40 {
 		v, err := s.E.FreezeAll()
 		if err != nil {
@@ -40,6 +39,15 @@ func TestFreezeAt(t *testing.T) {
 			s.Do(fmt.Sprintf("MSET a %d b %d c %d d %d", i, i, i, i))
 		}
 	}
+	return cuts
+}
+
+// TestFreezeAt: an Applier shows the state at every cut that tears no group, however the frames come, and neither shard runs ahead of it.
+func TestFreezeAt(t *testing.T) {
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, vfs.NewMem(), 2, clock)
+	defer s.Close()
+	cuts := cutsOf(t, s)
 	parts := [2][]engine.Foreign{partsOf(t, s, 0, 3), partsOf(t, s, 1, 7)}
 	r := followOf(t, s, clock)
 	defer r.Close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/internal/engine"
@@ -117,16 +118,9 @@ func (q *asked) answer(v *engine.Views, err error) { q.views <- frozen{v, err} }
 // Digest returns the digest of the keys below prefix at cursors at which the source has frozen its state as well: its PREFIX.DIGEST AT
 // answers for them. It waits until the log has come there, until ctx or the link ends.
 func (f *Follower) Digest(ctx context.Context, prefix []byte) (Digest, error) {
-	if st := f.Status(); !st.Up {
-		return Digest{}, fmt.Errorf("ERR the link to the source is down: %s", st.Err)
-	}
 	q := &asked{prefix: prefix, views: make(chan frozen, 1)}
-	select {
-	case f.asks <- q:
-	case <-f.done:
-		return Digest{}, errors.New("ERR the server follows no other any more")
-	case <-ctx.Done():
-		return Digest{}, context.Cause(ctx)
+	if err := f.hand(ctx, q); err != nil {
+		return Digest{}, err
 	}
 	select {
 	case a := <-q.views:
@@ -141,6 +135,29 @@ func (f *Follower) Digest(ctx context.Context, prefix []byte) (Digest, error) {
 			}
 		}()
 		return Digest{}, context.Cause(ctx)
+	}
+}
+
+// hand gives the puller a question, which it takes between two pulls.
+func (f *Follower) hand(ctx context.Context, q *asked) error {
+	tick := time.NewTicker(pullWait)
+	defer tick.Stop()
+	for {
+		switch st := f.Status(); {
+		case !st.Up:
+			return fmt.Errorf("ERR the link to the source is down: %s", st.Err)
+		case st.Stock:
+			return errors.New("ERR the source is no kevy: it has no digests")
+		}
+		select {
+		case f.asks <- q:
+			return nil
+		case <-tick.C:
+		case <-f.done:
+			return ErrStopped
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ const (
 // ErrRefused is the class of errors that the next try will meet again: what the source has is not taken here.
 var ErrRefused = errors.New("not taken")
 
+// ErrStopped is the error of who waits for a Follower that has been stopped.
+var ErrStopped = errors.New("ERR replication has stopped")
+
 // Options configure a Follower.
 type Options struct {
 	Engine *engine.Engine
@@ -90,6 +93,7 @@ type Follower struct {
 
 	mu     sync.Mutex
 	status Status
+	news   chan struct{} // closed, and forgotten, when status changes; nil: nobody waits for that
 }
 
 // Follow makes the engine follow. The engine refuses other writes when it returns; the rest happens in the background.
@@ -133,11 +137,38 @@ func (f *Follower) Status() Status {
 	return f.status
 }
 
+// Await waits until ok says so of what the follower is doing, the follower is stopped or ctx ends.
+func (f *Follower) Await(ctx context.Context, ok func(*Status) bool) error {
+	for {
+		f.mu.Lock()
+		if ok(&f.status) {
+			f.mu.Unlock()
+			return nil
+		}
+		if f.news == nil {
+			f.news = make(chan struct{})
+		}
+		news, why := f.news, f.status.Err
+		f.mu.Unlock()
+		select {
+		case <-news:
+		case <-f.done:
+			return ErrStopped
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", ctx.Err(), why)
+		}
+	}
+}
+
 func (f *Follower) note(change func(*Status)) {
 	f.mu.Lock()
 	was := f.status.Up
 	change(&f.status)
 	now := f.status.Up
+	if f.news != nil {
+		close(f.news)
+		f.news = nil
+	}
 	f.mu.Unlock()
 	if was != now && f.o.OnChange != nil {
 		f.o.OnChange()
@@ -147,7 +178,7 @@ func (f *Follower) note(change func(*Status)) {
 // run connects again and again, after pauses that become longer while it comes to nothing.
 func (f *Follower) run(ctx context.Context) {
 	defer close(f.done)
-	defer f.down("replication has stopped")
+	defer f.down(ErrStopped.Error())
 	defer f.dropFetch()
 	pause := firstPause
 	for ctx.Err() == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kevydb/kevy/internal/testkit/faultfs"
+	"github.com/kevydb/kevy/internal/testkit/wire"
 	"github.com/kevydb/kevy/internal/vfs"
 )
 
@@ -116,21 +117,15 @@ func TestHelloAddress(t *testing.T) {
 	}
 }
 
-// TestDigestAtCursors: while writes go on, a replica and its source tell the same digest for the same cursors, and both take part in no
-// other.
-func TestDigestAtCursors(t *testing.T) {
-	a, b := start(t, testOptions{}), start(t, testOptions{})
-	ca, cb := a.client(), b.client()
-	ca.want("PREFIX.DIGEST '' SOURCE", "-ERR this server follows no other")
-	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
-	b.follows(a)
-	stop, done := make(chan struct{}), make(chan struct{})
-	w := a.client()
+// writeOn writes until stop is called, a group over all shards at a time, and now and then a FLUSHALL.
+func (s *testServer) writeOn() (stop func()) {
+	s.t.Helper()
+	w, quit, done := s.client(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := 0; ; i++ {
 			select {
-			case <-stop:
+			case <-quit:
 				return
 			default:
 			}
@@ -140,11 +135,35 @@ func TestDigestAtCursors(t *testing.T) {
 				args = []string{"FLUSHALL"}
 			}
 			if r, err := w.Do(args...); err != nil || r.IsError() {
-				t.Errorf("%v: %s, %v", args, show(&r), err)
+				s.t.Errorf("%v: %s, %v", args, show(&r), err)
 				return
 			}
 		}
 	}()
+	return func() { close(quit); <-done }
+}
+
+// at asks for the digest at the cursors of another reply.
+func (c *client) at(prefix string, of *wire.Reply) string {
+	c.t.Helper()
+	args := []string{"PREFIX.DIGEST", prefix, "AT"}
+	for _, c := range of.Elems[2].Elems {
+		args = append(args, c.Elems[0].Text(), c.Elems[1].Text())
+	}
+	r, err := c.Do(args...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return show(&r)
+}
+
+// TestDigestAtCursors: while writes go on, a replica and its source tell the same digest for the same cursors.
+func TestDigestAtCursors(t *testing.T) {
+	a, b := start(t, testOptions{}), start(t, testOptions{})
+	ca, cb := a.client(), b.client()
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	b.follows(a)
+	stop := a.writeOn()
 	moved := make(map[string]bool)
 	for i := range 30 {
 		prefix := []string{"", "x", "z"}[i%3]
@@ -152,18 +171,12 @@ func TestDigestAtCursors(t *testing.T) {
 		if err != nil || r.IsError() {
 			t.Fatalf("%s, %v", show(&r), err)
 		}
-		at := []string{"PREFIX.DIGEST", prefix, "AT"}
-		for _, c := range r.Elems[2].Elems {
-			at = append(at, c.Elems[0].Text(), c.Elems[1].Text())
-		}
-		same, err := ca.Do(at...)
-		if err != nil || show(&same) != show(&r) {
-			t.Fatalf("the source at these cursors: %s, %v; the replica: %s", show(&same), err, show(&r))
+		if same := ca.at(prefix, &r); same != show(&r) {
+			t.Fatalf("the source at these cursors: %s; the replica: %s", same, show(&r))
 		}
 		moved[show(&r.Elems[2])] = true
 	}
-	close(stop)
-	<-done
+	stop()
 	if len(moved) < 10 {
 		t.Errorf("30 digests at %d places: writes did not go on", len(moved))
 	}
@@ -172,22 +185,27 @@ func TestDigestAtCursors(t *testing.T) {
 	if err != nil || len(now.Elems) != 3 {
 		t.Fatalf("%s, %v", show(&now), err)
 	}
-	at := []string{"PREFIX.DIGEST", "", "AT"}
-	for _, c := range now.Elems[2].Elems {
-		at = append(at, c.Elems[0].Text(), c.Elems[1].Text())
-	}
-	if r, err := cb.Do(at...); err != nil || show(&r) != show(&now) {
-		t.Errorf("a replica that stands there: %s, %v, want %s", show(&r), err, show(&now))
+	if r := cb.at("", &now); r != show(&now) {
+		t.Errorf("a replica that stands there: %s, want %s", r, show(&now))
 	}
 	ca.do("SET one more")
-	if r, err := ca.Do(at...); err != nil || !strings.Contains(show(&r), "not at hand") {
-		t.Errorf("cursors that were nobody's question: %s, %v", show(&r), err)
+	if r := ca.at("", &now); !strings.Contains(r, "not at hand") {
+		t.Errorf("cursors that were nobody's question: %s", r)
 	}
-	for _, line := range []string{"AT 1 2", "AT 1 2 3", "AT a 2 3 4", "AT 1 b 3 4", "CURSORS 1", "SOURCE 1", "NOWHERE"} {
-		ca.want("PREFIX.DIGEST p "+line, "-ERR *")
+}
+
+// TestDigestWords: what is no question gets an error.
+func TestDigestWords(t *testing.T) {
+	c := start(t, testOptions{}).client()
+	c.want("PREFIX.DIGEST p SOURCE", "-ERR this server follows no other")
+	for line, want := range map[string]string{
+		"AT 1 2": "-ERR 2 numbers for 2 shards*", "AT 1 2 3": "-ERR 3 numbers*", "AT a 2 3 4": "-ERR invalid generation",
+		"AT 1 b 3 4": "-ERR invalid offset", "CURSORS 1": "-ERR syntax error", "SOURCE 1": "-ERR syntax error", "NOWHERE": "-ERR syntax error",
+		"AT 1 2 3 4": "-ERR the state at these cursors is not at hand*",
+	} {
+		c.want("PREFIX.DIGEST p "+line, want)
 	}
-	for _, line := range []string{"MULTI", "PREFIX.DIGEST p CURSORS"} {
-		ca.do(line)
-	}
-	ca.want("EXEC", "*[-ERR PREFIX.DIGEST at cursors *")
+	c.do("MULTI")
+	c.do("PREFIX.DIGEST p CURSORS")
+	c.want("EXEC", "*[-ERR PREFIX.DIGEST at cursors *")
 }
