@@ -48,6 +48,7 @@ func TestRecoveryDoc(t *testing.T) {
 	deployed := r.deploy()
 	r.archived(lost, deployed)
 	r.run("What can be restored", 0)
+	r.lost()
 	r.damage()
 	total := 0
 	for _, b := range r.blocks {
@@ -267,13 +268,35 @@ func (r *recoveryDoc) deploy() (before string) {
 	return at
 }
 
-// damage flips a byte in the middle of a shard's log.
-func (r *recoveryDoc) damage() {
-	const section = "When it refuses to start"
+// lost stops the server and takes the MANIFEST away for a while.
+func (r *recoveryDoc) lost() {
+	const section = "When the MANIFEST is lost"
+	r.must("SAVE")
+	r.must("SET", "behind the snapshot", "1")
+	want := r.digest("")
 	r.conn.Close()
 	if err := r.srv.Stop(); err != nil {
 		r.t.Fatal(err)
 	}
+	name := filepath.Join(r.dir, "kevy-data/MANIFEST")
+	if err := os.Rename(name, name+".aside"); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := proc.StartKevy(filepath.Dir(name)); err == nil || !strings.Contains(err.Error(), "--rebuild-manifest") {
+		r.t.Errorf("a server without a MANIFEST: %v", err)
+	}
+	if out := r.run(section, 0); !strings.Contains(out, "made anew") {
+		r.t.Errorf("restored: %s", out)
+	}
+	r.same("restored without a MANIFEST", want, r.endRestored(""))
+	if err := os.Rename(name+".aside", name); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// damage flips a byte in the middle of a shard's log. The server has ended.
+func (r *recoveryDoc) damage() {
+	const section = "When it refuses to start"
 	name := ""
 	segments, _ := filepath.Glob(filepath.Join(r.dir, "kevy-data/shard-01/*.seg"))
 	for _, s := range segments { // the largest

@@ -37,6 +37,9 @@ KEVY_REQUIREPASS) it takes what there is now, while writes go on there; with --f
 interrupted, and says how far behind it is.
 
 --time and --before never tear a group: over all shards it is in as a whole or not at all.
+A directory whose MANIFEST is lost or damaged is refused. With --rebuild-manifest it is made anew, in memory, from segments and the
+newest snapshot set, all of which is read before it is trusted.
+
 Times are read in the local time zone (TZ) unless they name one:
   %s
 
@@ -57,6 +60,7 @@ type restoreOptions struct {
 	prefix       string
 	keepExpired  bool
 	dryRun       bool
+	rebuild      bool
 	follow       bool
 }
 
@@ -74,6 +78,7 @@ func restoreFlags(o *restoreOptions) *pflag.FlagSet {
 	fs.StringVar(&o.prefix, "prefix", "", "restore only keys that start with this")
 	fs.BoolVar(&o.keepExpired, "keep-expired", false, "keep keys (and fields) whose deadline has passed by now, without it")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only print the plan")
+	fs.BoolVar(&o.rebuild, "rebuild-manifest", false, "the directory has lost its MANIFEST: make it anew, in memory, if all the rest proves whole")
 	fs.BoolVar(&o.follow, "follow", false, "from a server: keep the copy in step until interrupted")
 	return fs
 }
@@ -155,6 +160,8 @@ func restore(args []string, stdout, stderr io.Writer) int {
 			return errors.New("--from is missing: name the data directory to restore from")
 		case o.to == "" && !o.dryRun:
 			return errors.New("--to is missing: name the data directory to make")
+		case o.rebuild && archive.IsURL(o.from):
+			return errors.New("--rebuild-manifest goes with a data directory: an archive has no MANIFEST")
 		case archive.IsURL(o.to):
 			return errors.New("--to is the URL of an archive: name a data directory to make; a server that uses it archives it")
 		}
@@ -175,6 +182,12 @@ func restore(args []string, stdout, stderr io.Writer) int {
 	}
 	defer done()
 	stop := t.watch()
+	if o.rebuild {
+		if src, err = history.Rebuilt(src, &t.meter); err != nil {
+			stop()
+			return t.fail(err)
+		}
+	}
 	res, err := history.Restore(history.RestoreOptions{
 		From: src, Point: point, To: slashed(o.to), Prefix: []byte(o.prefix),
 		KeepExpired: o.keepExpired, DryRun: o.dryRun, Meter: &t.meter,

@@ -42,6 +42,7 @@ func (o *restoreOptions) checkServer() error {
 		{"--before-damage", o.beforeDamage},
 		{"--keep-expired", o.keepExpired},
 		{"--dry-run", o.dryRun},
+		{"--rebuild-manifest", o.rebuild},
 	} {
 		if f.set {
 			return fmt.Errorf("%s goes with a data directory: of a server there is only what it has now", f.name)

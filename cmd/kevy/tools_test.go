@@ -117,9 +117,11 @@ func TestToolFlags(t *testing.T) {
 		"restore --from a":                   "--to is missing",
 		"restore --from a --to b --time 10h": "--time",
 		"restore --from a --to b --at x":     "--at",
-		"restore --from a --to b --shard-cursors 1:2,x": "--shard-cursors",
-		"restore --from a --to b --latest --at 1:2":     "exclude each other",
-		"restore --from a --to b --since -5m":           "--since goes with --before",
+		"restore --from a --to b --shard-cursors 1:2,x":        "--shard-cursors",
+		"restore --from a --to b --latest --at 1:2":            "exclude each other",
+		"restore --from a --to b --since -5m":                  "--since goes with --before",
+		"restore --from file:///a --to b --rebuild-manifest":   "an archive has no MANIFEST",
+		"restore --from redis://a:1 --to b --rebuild-manifest": "--rebuild-manifest goes with",
 	} {
 		code, out, errs := kevy(strings.Fields(line)...)
 		if code != exitUsage || !strings.Contains(errs, want) || out != "" {

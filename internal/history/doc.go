@@ -26,5 +26,6 @@
 //	scan.go   which frames belong to a point
 //	plan.go   from which base, over which frames
 //	build.go  the keyspaces of a point
+//	rebuilt.go  a directory that has lost its MANIFEST
 //	restore.go, list.go, dump.go, verify.go, diff.go  the tools
 package history

@@ -30,8 +30,9 @@ func noPointf(format string, args ...any) error { return pointError(fmt.Sprintf(
 
 // Source is a data directory to be read. FS nil is the operating system's.
 type Source struct {
-	FS  vfs.FS
-	Dir string // slash-separated
+	FS    vfs.FS
+	Dir   string   // slash-separated
+	Notes []string // about it, for every plan
 }
 
 // History is an open data directory. It shows what was there when it was opened. It is safe for
@@ -43,6 +44,7 @@ type History struct {
 	chains []chain
 	bases  []base // oldest first; all but the empty store are sets whose headers are right
 	bad    []BadSet
+	notes  []string // Source.Notes
 }
 
 // base is a state to start from.
@@ -73,9 +75,9 @@ func Open(src Source) (*History, error) {
 	}
 	dir, rec, err := log.Examine(src.FS, src.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", src.Dir, err)
+		return nil, fmt.Errorf("reading %s: %w", src.Dir, missingManifest(src, err))
 	}
-	h := &History{fs: src.FS, dir: dir, rec: rec}
+	h := &History{fs: src.FS, dir: dir, rec: rec, notes: src.Notes}
 	for i := range dir.Shards() {
 		h.chains = append(h.chains, newChain(dir.Lineage(i), dir.Log(i).Written()))
 	}

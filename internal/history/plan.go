@@ -59,7 +59,7 @@ func (h *History) plan(p Point, without []string, m *Meter) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	pl.Point = p.String()
+	pl.Point, pl.Notes = p.String(), slices.Concat(h.notes, pl.Notes)
 	for i, s := range pl.Shards {
 		if rec := h.rec.Shards[i]; rec.CutBytes > 0 && rec.Reason != "" && rec.Lost == nil && s.To == h.chains[i].tail() {
 			pl.Notes = append(pl.Notes, fmt.Sprintf("shard %d: %s", i, h.uncleanTail(i)))
