@@ -215,10 +215,15 @@ func (h *History) foldFrames(i int, s *ShardPlan, f *folder) (g region, err erro
 	var e effect.Effect
 	for {
 		fr, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			if at := r.Cursor(); at != s.To {
+				return g, fmt.Errorf("%w: the log ends at %s, before %s", log.ErrCorrupt, at, s.To)
+			}
+			return g, nil
+		case errors.Is(err, log.ErrGone): // headers did not show that
+			return g, fmt.Errorf("%w: the segment with frame %s is missing or can't be read (kevy verify says why): %w", ErrDamaged, r.Cursor(), err)
+		case err != nil:
 			return g, err
 		}
 		if fr.GroupFirst && fr.Txn != 0 {
@@ -236,10 +241,6 @@ func (h *History) foldFrames(i int, s *ShardPlan, f *folder) (g region, err erro
 			return g, fmt.Errorf("frame %s: %w", fr.Cursor, err)
 		}
 	}
-	if at := r.Cursor(); at != s.To {
-		return g, fmt.Errorf("%w: the log ends at %s, before %s", log.ErrCorrupt, at, s.To)
-	}
-	return g, nil
 }
 
 // overdue counts the keys, and the fields of hashes, whose deadline has passed; with keep it takes the deadlines
