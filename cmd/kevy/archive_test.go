@@ -78,6 +78,11 @@ func TestArchiveS3(t *testing.T) {
 	await(t, "the archive is refused", func() bool {
 		return strings.Contains(restored.Log(), "not in the directory's history")
 	})
+	reply, err := dial(t, restored.Addr).Must("INFO", "persistence")
+	if text := reply.Text(); err != nil || !strings.Contains(text, "archive_status:err\r\n") || !strings.Contains(text, "archive_error:") ||
+		!strings.Contains(text, "archive_lag_sec:-1\r\n") || !strings.Contains(text, "archive_last_success_time:0\r\n") {
+		t.Errorf("INFO of a server whose archive is refused: %v\n%s", err, text)
+	}
 	damageObject(t, store, expect, url)
 }
 

@@ -254,6 +254,72 @@ func TestStormDuringSnapshot(t *testing.T) {
 	t.Logf("%d snapshots", saves)
 }
 
+// TestStormDuringRestore restores from a directory that is in use and under a storm: the counts are those of the frames up to the cursors
+// that the restore names, frame by frame, and groups are whole.
+func TestStormDuringRestore(t *testing.T) {
+	fs := crashfs.New()
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, fs, 2, clock)
+	stop := make(chan struct{})
+	wg, counts := rain(s, 0, 1_000_000, stop)
+	src := history.Source{FS: fs, Dir: gate.Dir}
+	var results []*history.Restored
+	for i := range 4 {
+		for counts[0].acked[0].Load() < int64(30*(i+1)) {
+			time.Sleep(time.Millisecond)
+		}
+		if i == 2 {
+			must(t, s.E.Save())
+		}
+		r, err := history.Restore(history.RestoreOptions{From: src, FS: fs, To: fmt.Sprint("restored", i), Now: clock.Now})
+		must(t, err)
+		results = append(results, r)
+	}
+	close(stop)
+	wg.Wait()
+	h, err := history.Open(src)
+	must(t, err)
+	defer h.Close()
+	for i, r := range results {
+		e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: fs, Dir: r.To}})
+		must(t, err)
+		restored := gate.Over(t, e, fs, clock)
+		framed(t, h, r, restored)
+		if len(r.Found) > 0 {
+			t.Errorf("restore %d: %v", i, r.Found)
+		}
+		restored.Close()
+	}
+	s.Close()
+}
+
+// framed compares the counts of a restored store with the frames up to where it was restored.
+func framed(t *testing.T, h *history.History, r *history.Restored, s *gate.Store) {
+	t.Helper()
+	frames := map[string]int64{}
+	for shard := range r.Shards {
+		must(t, h.Dump(history.DumpOptions{Shard: shard, To: &r.Shards[shard].To}, func(d *history.Dumped) error {
+			name, _, _ := strings.Cut(string(d.Argv[1]), "-")
+			frames[name+" "+string(d.Argv[0])]++
+			return nil
+		}))
+	}
+	all := storms()
+	for i := range all {
+		if frame := map[string]string{"INCR": "SET", "APPEND": "APPEND", "RPUSH": "RPUSH", "XADD": "XADD"}[all[i].name]; frame != "" {
+			if got, want := all[i].sum(s), frames[all[i].name+" "+frame]; got != want || want == 0 {
+				t.Errorf("%s: %d of %d frames", all[i].name, got, want)
+			}
+		}
+	}
+	for _, z := range all[3:5] { // both kinds of ZINCRBY log ZADD
+		frames["ZINCRBY ZADD"] -= z.sum(s)
+	}
+	if n := frames["ZINCRBY ZADD"]; n != 0 {
+		t.Errorf("ZINCRBY: %d frames more than counted", n)
+	}
+}
+
 func done(wg *sync.WaitGroup) chan struct{} {
 	c := make(chan struct{})
 	go func() {

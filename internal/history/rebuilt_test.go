@@ -116,28 +116,25 @@ func TestRebuiltRefuses(t *testing.T) {
 	}
 	foreign := snapshot.Dir(gate.Dir, other.s.E.SaveStatus().LastID)
 	other.s.Close()
-	remove := func(name string) func(f *crashfs.FS) {
-		return func(f *crashfs.FS) { must(t, f.Remove(name)) }
+	remove := func(names ...string) func(f *crashfs.FS) {
+		return func(f *crashfs.FS) {
+			for _, name := range names {
+				must(t, f.Remove(name))
+			}
+		}
 	}
 	mark := path.Join(path.Dir(newest), "DURABLE")
 	for what, c := range map[string]struct {
 		spoil func(f *crashfs.FS)
 		want  string
 	}{
-		"no set":            {func(f *crashfs.FS) { must(t, f.RemoveAll(gate.Dir+"/snapshots")) }, "no snapshot set"},
-		"a shard is gone":   {func(f *crashfs.FS) { must(t, f.RemoveAll(gate.Dir+"/shard-02")) }, "directories of 2 shards"},
-		"a shard too many":  {func(f *crashfs.FS) { must(t, f.MkdirAll(gate.Dir+"/shard-03")) }, "directories of 4 shards"},
-		"the newest is":     {remove(newest), "were durable"},
-		"one in the middle": {remove(first), "has no segment of"},
-		"the newest, and the mark": {func(f *crashfs.FS) {
-			remove(newest)(f)
-			remove(mark)(f)
-		}, "missing"},
-		"a flipped bit": {func(f *crashfs.FS) {
-			b := read(t, f, first)
-			b[len(b)-3] ^= 1
-			write(t, f, first, b)
-		}, "places are not"},
+		"no set":                   {func(f *crashfs.FS) { must(t, f.RemoveAll(gate.Dir+"/snapshots")) }, "no snapshot set"},
+		"a shard is gone":          {func(f *crashfs.FS) { must(t, f.RemoveAll(gate.Dir+"/shard-02")) }, "directories of 2 shards"},
+		"a shard too many":         {func(f *crashfs.FS) { must(t, f.MkdirAll(gate.Dir+"/shard-03")) }, "directories of 4 shards"},
+		"the newest is":            {remove(newest), "were durable"},
+		"one in the middle":        {remove(first), "has no segment of"},
+		"the newest, and the mark": {remove(newest, mark), "missing"},
+		"a flipped bit":            {func(f *crashfs.FS) { flipBit(t, f, first) }, "places are not"},
 		"a set of another directory": {func(f *crashfs.FS) {
 			must(t, f.MkdirAll(foreign))
 			for _, name := range files(t, other.fs, foreign) {
@@ -160,6 +157,13 @@ func TestRebuiltRefuses(t *testing.T) {
 	}
 }
 
+func flipBit(t *testing.T, f *crashfs.FS, name string) {
+	t.Helper()
+	b := read(t, f, name)
+	b[len(b)-3] ^= 1
+	write(t, f, name, b)
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -167,46 +171,55 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestRebuiltAfterCrash ends the process before each write of changes of generations, alone and in a transaction, of a snapshot and of a
-// recovery: what a MANIFEST made anew leads to is what the old one does, or it is refused.
+// killedAt runs changes of generations, alone and in a transaction, a snapshot and a recovery, and returns what is on disk when the
+// process ends before write number at of them; nil: there are not so many.
+func killedAt(t *testing.T, at int) (after *crashfs.FS) {
+	t.Helper()
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	base := crashfs.New()
+	ffs := faultfs.New(base)
+	e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: ffs, Dir: gate.Dir, Shards: 2, Policy: log.Always}})
+	must(t, err)
+	e.SetActiveExpire(false)
+	s := gate.Over(t, e, ffs, clock)
+	s.Do("MSET a 1 b 2 c 3 d 4")
+	must(t, s.E.Save())
+	var mu sync.Mutex
+	n := 0
+	ffs.Inject(func(op faultfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !op.Kind.IsWrite() {
+			return nil
+		}
+		if n++; n < at {
+			return nil
+		}
+		if after == nil {
+			after = base.KillClone()
+		}
+		return syscall.EIO
+	})
+	for _, c := range []string{"MSET a 5 b 6 c 7 d 8 e 9", "FLUSHALL", "MSET a 5 b 6 c 7 d 8", "MULTI ; SET x 1 ; FLUSHALL ; MSET a 9 b 9 c 9"} {
+		_, _ = s.Try(c)
+	}
+	_ = s.E.Save()
+	_, _ = s.Try("MSET a 3 b 4 c 5 d 6")
+	_ = s.E.Close(false)
+	if e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: ffs, Dir: gate.Dir}}); err == nil {
+		_ = e.Close(false)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return after
+}
+
+// TestRebuiltAfterCrash: whatever write a process was killed before, what a MANIFEST made anew leads to is what the old one does, or
+// it is refused.
 func TestRebuiltAfterCrash(t *testing.T) {
 	same, refused := 0, 0
 	for at := 1; ; at++ {
-		clock := &gate.Clock{MS: 1_800_000_000_000}
-		base := crashfs.New()
-		ffs := faultfs.New(base)
-		e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: ffs, Dir: gate.Dir, Shards: 2, Policy: log.Always}})
-		must(t, err)
-		e.SetActiveExpire(false)
-		s := gate.Over(t, e, ffs, clock)
-		s.Do("MSET a 1 b 2 c 3 d 4")
-		must(t, s.E.Save())
-		var after *crashfs.FS
-		var mu sync.Mutex
-		n := 0
-		ffs.Inject(func(op faultfs.Op) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if !op.Kind.IsWrite() {
-				return nil
-			}
-			if n++; n < at {
-				return nil
-			}
-			if after == nil {
-				after = base.KillClone()
-			}
-			return syscall.EIO
-		})
-		for _, c := range []string{"MSET a 5 b 6 c 7 d 8 e 9", "FLUSHALL", "MSET a 5 b 6 c 7 d 8", "MULTI ; SET x 1 ; FLUSHALL ; MSET a 9 b 9 c 9"} {
-			_, _ = s.Try(c)
-		}
-		_ = s.E.Save()
-		_, _ = s.Try("MSET a 3 b 4 c 5 d 6")
-		_ = s.E.Close(false)
-		if e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: ffs, Dir: gate.Dir}}); err == nil {
-			_ = e.Close(false)
-		}
+		after := killedAt(t, at)
 		if after == nil {
 			break
 		}
