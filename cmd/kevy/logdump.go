@@ -97,7 +97,10 @@ func logDump(args []string, stdout, stderr io.Writer) int {
 		return t.fail(errors.New("--from and --to name cursors of one shard: say which with --shard"))
 	}
 	opts.Meter = &t.meter
-	stop := t.watch()
+	stop := func() {}
+	if _, both := terminal(stdout); !both { // lines in between would break those of the dump
+		stop = t.watch()
+	}
 	out := bufio.NewWriterSize(stdout, 64<<10)
 	err = h.Dump(opts, func(d *history.Dumped) error { return writeDumped(out, d, o.format) })
 	err = errors.Join(err, out.Flush())

@@ -73,13 +73,19 @@ func (t *tool) print(v any, text func() []byte) int {
 	return exitOK
 }
 
+// terminal returns w as a file if it is a terminal.
+func terminal(w io.Writer) (f *os.File, ok bool) {
+	if f, ok = w.(*os.File); !ok {
+		return nil, false
+	}
+	fi, err := f.Stat()
+	return f, err == nil && fi.Mode()&os.ModeCharDevice != 0
+}
+
 // watch shows on a terminal how far the meter is, until stop is called.
 func (t *tool) watch() (stop func()) {
-	f, ok := t.stderr.(*os.File)
+	f, ok := terminal(t.stderr)
 	if !ok {
-		return func() {}
-	}
-	if fi, err := f.Stat(); err != nil || fi.Mode()&os.ModeCharDevice == 0 {
 		return func() {}
 	}
 	quit := make(chan struct{})

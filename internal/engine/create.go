@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -35,11 +36,24 @@ func Create(o Options, keyspaces []*state.Keyspace) ([]log.Cursor, error) {
 		releaseAll(keyspaces)
 		return nil, err
 	}
+	_, stat := o.Log.FS.Stat(o.Log.Dir)
 	cursors, err := create(o, keyspaces)
 	if err != nil {
-		return nil, errors.Join(err, o.Log.FS.RemoveAll(o.Log.Dir))
+		return nil, errors.Join(err, unmake(o.Log.FS, o.Log.Dir, stat == nil))
 	}
 	return cursors, nil
+}
+
+// unmake removes what is in dir, and dir too unless it is to be kept: who has made it may have had his reasons.
+func unmake(fsys vfs.FS, dir string, keep bool) error {
+	if !keep {
+		return fsys.RemoveAll(dir)
+	}
+	names, err := fsys.ReadDir(dir)
+	for _, n := range names {
+		err = errors.Join(err, fsys.RemoveAll(path.Join(dir, n)))
+	}
+	return err
 }
 
 func create(o Options, keyspaces []*state.Keyspace) ([]log.Cursor, error) {

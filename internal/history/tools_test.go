@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/testkit/gate"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -157,6 +159,42 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	if _, err := p.fs.Stat("to"); err == nil {
 		t.Error("a dry run made a directory")
+	}
+	p.s.Close()
+}
+
+// TestRestoreFails: when the disk fails, nothing is left, but for the directory if it was there before.
+func TestRestoreFails(t *testing.T) {
+	p := live(t, 95, 60)
+	for _, there := range []bool{false, true} {
+		for at := 1; ; at++ {
+			base := vfs.NewMem()
+			if there {
+				must(t, base.MkdirAll("disk/to"))
+			} else {
+				must(t, base.MkdirAll("disk"))
+			}
+			ffs := faultfs.New(base)
+			n, met := 0, false
+			ffs.Inject(func(op faultfs.Op) error {
+				if (op.Kind == faultfs.OpWriteAt || op.Kind == faultfs.OpSync || op.Kind == faultfs.OpCreate) && strings.Contains(op.Path, "snapshots") {
+					if n++; n >= at {
+						met = true
+						return syscall.ENOSPC
+					}
+				}
+				return nil
+			})
+			_, err := history.Restore(history.RestoreOptions{From: history.Source{FS: p.fs, Dir: gate.Dir}, FS: ffs, To: "disk/to", Now: p.s.Clock.Now})
+			if !met {
+				must(t, err)
+				break
+			}
+			left, stat := base.ReadDir("disk/to")
+			if err == nil || len(left) > 0 || (stat == nil) != there {
+				t.Fatalf("operation %d: %v; there before: %v, left are %v, %v", at, err, there, left, stat)
+			}
+		}
 	}
 	p.s.Close()
 }

@@ -102,9 +102,9 @@ func (v *Verified) found(shard int, err error) {
 // verifyLogs reads every segment of every shard.
 func (h *History) verifyLogs(v *Verified, m *Meter) {
 	var total uint64
-	for _, c := range h.chains {
-		for _, s := range c {
-			total += s.End
+	for i := range h.chains {
+		for _, s := range h.dir.Log(i).SegmentList() {
+			total += s.End - s.Start.Offset
 		}
 	}
 	m.Begin("reading the log", total)
