@@ -29,6 +29,7 @@ type Config struct {
 	TLSCACert       string
 	TLSAuthClients  string
 	TLSProtocols    string
+	TLSReplication  bool
 	DebugCommand    string // who may use DEBUG: no, yes, local
 	ProtoMaxBulkLen int64
 	QueryBufLimit   int64        // bytes of one unfinished request

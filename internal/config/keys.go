@@ -83,6 +83,11 @@ func tlsKeys() []Key {
 			Help:  "versions of TLS: TLSv1.2 TLSv1.3 is the default",
 			field: func(c *Config) any { return &c.TLSProtocols },
 		},
+		{
+			Name: "tls-replication", Kind: Bool, Live: true, Default: "no",
+			Help:  "speak TLS to the server that is followed (replicaof)",
+			field: func(c *Config) any { return &c.TLSReplication },
+		},
 	}
 }
 

@@ -236,7 +236,6 @@ func redisTLSKeys() []Key {
 		only("tls-ciphersuites", ""),
 		only("tls-prefer-server-ciphers", "no"),
 		only("tls-cluster", "no"),
-		only("tls-replication", "no"),
 		only("tls-session-caching", "yes"), // tickets, which need no memory here
 		only("tls-session-cache-size", "0"),
 		only("tls-session-cache-timeout", "604800"),

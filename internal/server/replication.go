@@ -82,7 +82,7 @@ func (srv *Server) replicate(host, port string) (again bool, err error) {
 func (srv *Server) follow(host, port string) error {
 	srv.setGate(gateFollower, true)
 	f, err := replica.Follow(replica.Options{
-		Engine: srv.eng, Host: host, Port: port, ID: srv.ids.run, Logger: srv.log, OnChange: srv.checkStale, Stock: srv.repl.stock.Follow,
+		Engine: srv.eng, Host: host, Port: port, ID: srv.ids.run, Logger: srv.log, OnChange: srv.checkStale, Stock: srv.repl.stock.Follow, Dial: srv.dialSource,
 		Login: func() (user, password string) {
 			user, _ = srv.config().Get("masteruser")
 			password, _ = srv.config().Get("masterauth")
@@ -110,7 +110,11 @@ func (srv *Server) announced() (host, port string) {
 	host, _ = cfg.Get("replica-announce-ip")
 	port, _ = cfg.Get("replica-announce-port")
 	if port == "0" {
-		port = strconv.FormatInt(cfg.Port, 10)
+		n := cfg.Port
+		if cfg.TLSReplication && cfg.TLSPort != 0 {
+			n = cfg.TLSPort
+		}
+		port = strconv.FormatInt(n, 10)
 	}
 	return host, port
 }

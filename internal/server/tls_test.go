@@ -1,55 +1,17 @@
 package server
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kevydb/kevy/internal/config"
+	"github.com/kevydb/kevy/internal/testkit/proc"
 	"github.com/kevydb/kevy/resp"
 )
-
-// makeCertificate writes a certificate that signs itself, for servers and clients, and its key.
-func makeCertificate(t *testing.T) (cert, key string) {
-	t.Helper()
-	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kevy"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &secret.PublicKey, secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: raw}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
-}
 
 // startTLS starts a server with a TLS port. ping tells whether it serves a client with these certificates.
 func startTLS(t *testing.T, cert, key, auth string) (s *testServer, ping func(...tls.Certificate) bool) {
@@ -86,7 +48,7 @@ func startTLS(t *testing.T, cert, key, auth string) (s *testServer, ping func(..
 
 // TestTLSPort: clients with and without a certificate, as tls-auth-clients says, at the start and by CONFIG SET.
 func TestTLSPort(t *testing.T) {
-	cert, key := makeCertificate(t)
+	cert, key := proc.Certificate(t)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +82,7 @@ func TestTLSPort(t *testing.T) {
 }
 
 func TestTLSConfig(t *testing.T) {
-	cert, key := makeCertificate(t)
+	cert, key := proc.Certificate(t)
 	for want, change := range map[string]func(*config.Config){
 		"tls-port needs":                    func(c *config.Config) { c.TLSKey = "" },
 		"tls-cert-file /nope":               func(c *config.Config) { c.TLSCert = "/nope" },
