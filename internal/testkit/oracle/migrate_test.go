@@ -275,3 +275,67 @@ func (m *moving) promoted(source *wire.Conn) {
 		m.t.Errorf("role: %s", role)
 	}
 }
+
+// TestMigrateRefuses: what can't be taken leaves what kevy has; a server that has not kept what comes next is copied again.
+func TestMigrateRefuses(t *testing.T) {
+	s := proc.RedisForTest(t, "--databases", "16", "--repl-backlog-size", "16kb", "--repl-diskless-sync-delay", "0")
+	c, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	source := func(args ...string) {
+		t.Helper()
+		if _, err := c.Must(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source("CONFIG", "SET", "requirepass", "secret")
+	source("AUTH", "secret")
+	source("SELECT", "3")
+	source("SET", "elsewhere", "1")
+	m := move(t, s)
+	m.do("SET old 1")
+	m.follow()
+	m.refused("NOAUTH")
+	m.do("CONFIG SET masterauth wrong")
+	m.refused("WRONGPASS")
+	m.do("CONFIG SET masterauth secret")
+	m.refused("there is data in another database, 3")
+	if r := m.do("GET old"); r.Text() != "1" {
+		t.Errorf("after what was refused old is %s", r.String())
+	}
+	source("FLUSHALL")
+	source("SELECT", "0")
+	source("SET", "here", "1")
+	m.do("REPLICAOF NO ONE") // or it waits for a minute
+	m.follow()
+	m.up()
+	down := proc.NewProxy(t, 1) // nobody is there
+	m.do("REPLICAOF 127.0.0.1 " + strconv.Itoa(down.Port))
+	for i := range 40 {
+		source("SET", fmt.Sprint("filler", i), strings.Repeat("x", 4000))
+	}
+	m.follow()
+	m.up()
+	m.caughtUp(c)
+	equal(t, "DUMP of all keys", func() (want, got []string) { return dumps(t, c), dumps(t, m.c) })
+	if n := m.field("repl_full_copies"); n != "1" {
+		t.Errorf("%s full copies of this connection's follower", n)
+	}
+	source("SELECT", "5")
+	source("SET", "elsewhere", "1")
+	m.refused("there is data in another database, 5")
+	m.promoted(c)
+}
+
+// refused waits until kevy says why it has no link.
+func (m *moving) refused(why string) {
+	m.t.Helper()
+	until(m.t, "the refusal", func() string {
+		if got := m.field("repl_error"); !strings.Contains(got, why) {
+			return got
+		}
+		return ""
+	})
+}
