@@ -22,10 +22,13 @@ const (
 var sizes = [...]int{smallBuffer, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
 
 // shared keeps buffers for all loops and for the goroutines that build replies off the loop; huge the large
-// ones of them, until the garbage collector takes them. (A sync.Pool for all would keep some of them where
+// ones of them, by sizeClass, until the garbage collector takes them. (A sync.Pool for all would keep some of them where
 // another processor, on which the next reply is built, does not find them.)
+//
+// Each size has a pool of its own: what a pool keeps outlives a collection and counts as live, so one that does not find what
+// fits, and takes in more with every request, has the heap grow by itself.
 var (
-	huge   sync.Pool
+	huge   [hugeClasses]sync.Pool
 	shared = struct {
 		mu   sync.Mutex
 		free bufPool
@@ -59,13 +62,7 @@ func filled(n int) int {
 func TakeBuffer(n int) []byte {
 	i := fitting(n)
 	if i == len(sizes) {
-		if p, ok := huge.Get().(*[]byte); ok {
-			if cap(*p) >= n && cap(*p)/2 <= n {
-				return (*p)[:0]
-			}
-			huge.Put(p)
-		}
-		return make([]byte, 0, max(hugeBuffer, sizeClass(n+slack)))
+		return takeHuge(max(hugeBuffer, n+slack))
 	}
 	shared.mu.Lock()
 	b := shared.free.pop(i)
@@ -74,6 +71,26 @@ func TakeBuffer(n int) []byte {
 		b = make([]byte, 0, sizes[i])
 	}
 	return b
+}
+
+func takeHuge(n int) []byte {
+	size := sizeClass(n)
+	if size > poolBuffer {
+		return make([]byte, 0, size)
+	}
+	if p, ok := huge[hugeClass(size)].Get().(*[]byte); ok {
+		return (*p)[:0]
+	}
+	return make([]byte, 0, size)
+}
+
+// hugeClasses is the number of size classes from hugeBuffer to poolBuffer.
+const hugeClasses = 25
+
+// hugeClass returns the index of a size class among those.
+func hugeClass(size int) int {
+	k := bits.Len(uint(size-1)) - 1 // 1<<k < size <= 2<<k
+	return 4*(k-17) + size>>(k-2) - 4
 }
 
 // sizeClass rounds n up, by less than a quarter: there are four sizes from each power of two to the next.
@@ -87,8 +104,12 @@ func LeaveBuffer(b []byte) {
 	switch i := filled(cap(b)); {
 	case i < 0 || cap(b) > poolBuffer:
 	case i == len(sizes):
-		empty := b[:0] // b itself must not escape
-		huge.Put(&empty)
+		empty, size := b[:0], sizeClass(cap(b)+slack) // b itself must not escape
+		i := hugeClass(size)
+		if size > cap(b)+slack { // it is between this size and the one before
+			i--
+		}
+		huge[i].Put(&empty)
 	default:
 		shared.mu.Lock()
 		shared.free.push(i, b)
