@@ -175,6 +175,7 @@ func (a *Archiver) open(ctx context.Context) error {
 		return err
 	}
 	if len(m.Shards) == 0 { // another archive may have had some of the log
+		a.sayBegun()
 		if err := a.src.Dir.SetFloor(Floor, make([]log.Cursor, a.src.Dir.Shards())); err != nil {
 			return err
 		}
@@ -182,6 +183,20 @@ func (a *Archiver) open(ctx context.Context) error {
 	a.man, a.sweep = m, len(a.orphans) > 0
 	a.noteManifest(m)
 	return nil
+}
+
+// sayBegun tells that nothing was found in the store. It may be that a disk is not mounted.
+func (a *Archiver) sayBegun() {
+	from := make([]log.Cursor, a.src.Dir.Shards())
+	for i := range from {
+		from[i] = a.src.Dir.Log(i).Oldest()
+	}
+	if slices.ContainsFunc(a.src.Dir.Floors()[Floor], func(c log.Cursor) bool { return c != log.Cursor{} }) {
+		a.o.Logger.Warn("an archive is begun, although this directory was archived before: what the log has dropped since is not in this one; "+
+			"was there one here, on a disk that is not mounted?", "archive", a.o.Store.String(), "from", fmt.Sprint(from))
+		return
+	}
+	a.o.Logger.Info("an archive is begun", "archive", a.o.Store.String(), "from", fmt.Sprint(from))
 }
 
 // check reports whether m is an archive of this directory, no further than it.

@@ -1,8 +1,10 @@
 package archive_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +145,31 @@ func TestLostManifest(t *testing.T) {
 	}
 	if n := len(names(t, store)); n != objects-1 {
 		t.Errorf("%d objects, then %d", objects-1, n)
+	}
+}
+
+// TestBegun says when a directory that was archived before finds no archive: its disk may not be mounted.
+func TestBegun(t *testing.T) {
+	var said bytes.Buffer
+	l := newLife(t, 50, archive.NewFileStore(vfs.NewMem(), place))
+	l.o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	l.restart()
+	l.write(100)
+	l.pass()
+	if !strings.Contains(said.String(), "level=INFO msg=\"an archive is begun\"") || strings.Contains(said.String(), "WARN") {
+		t.Errorf("the first time: %s", said.String())
+	}
+	said.Reset()
+	l.restart()
+	l.pass()
+	if said.Len() > 0 {
+		t.Errorf("going on: %s", said.String())
+	}
+	l.store = archive.NewFileStore(vfs.NewMem(), place)
+	l.restart()
+	l.pass()
+	if !strings.Contains(said.String(), "level=WARN") || !strings.Contains(said.String(), "mounted") {
+		t.Errorf("an empty place: %s", said.String())
 	}
 }
 
