@@ -37,19 +37,22 @@ func (p BlockPlace) sum(block []byte) uint32 {
 
 // BlockEncoder makes blocks. It is safe for concurrent use; calls beyond its concurrency wait.
 type BlockEncoder struct {
-	enc *zstd.Encoder
+	enc     *zstd.Encoder
+	largest int
 }
 
-// NewBlockEncoder returns an encoder for up to concurrency calls at a time (0: one per CPU). It holds memory for as
-// many; dense makes smaller blocks for about twice the time.
-func NewBlockEncoder(dense bool, concurrency int) *BlockEncoder {
+// NewBlockEncoder returns an encoder of blocks of at most largest raw bytes, for up to concurrency calls at a time (0: one per CPU). It
+// holds memory for as many; dense makes smaller blocks for about twice the time.
+//
+// REQUIRES: largest is a power of two, not above MaxBlock.
+func NewBlockEncoder(dense bool, concurrency, largest int) *BlockEncoder {
 	level := zstd.SpeedFastest
 	if dense {
 		level = zstd.SpeedDefault
 	}
 	o := []zstd.EOption{
 		zstd.WithEncoderLevel(level), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true),
-		zstd.WithWindowSize(MaxBlock), zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(largest), zstd.WithLowerEncoderMem(true),
 	}
 	if concurrency > 0 {
 		o = append(o, zstd.WithEncoderConcurrency(concurrency))
@@ -58,14 +61,14 @@ func NewBlockEncoder(dense bool, concurrency int) *BlockEncoder {
 	if err != nil {
 		panic("log: block encoder: " + err.Error()) // of the options, which are constants
 	}
-	return &BlockEncoder{enc}
+	return &BlockEncoder{enc, largest}
 }
 
 // Append appends raw as one block to dst and returns it. It keeps neither.
 //
-// REQUIRES: 1 <= len(raw) <= MaxBlock.
+// REQUIRES: raw is not empty, and not longer than the encoder was made for.
 func (e *BlockEncoder) Append(dst, raw []byte, at BlockPlace) []byte {
-	if len(raw) < 1 || len(raw) > MaxBlock {
+	if len(raw) < 1 || len(raw) > e.largest {
 		panic(fmt.Sprintf("log: block of %d bytes", len(raw)))
 	}
 	start := len(dst)

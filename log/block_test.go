@@ -27,7 +27,7 @@ func blockSamples() [][]byte {
 
 func TestBlockRoundTrip(t *testing.T) {
 	for _, dense := range []bool{false, true} {
-		e := NewBlockEncoder(dense, 1)
+		e := NewBlockEncoder(dense, 1, MaxBlock)
 		for i, raw := range blockSamples() {
 			at := BlockPlace{File: uint64(i), Pos: int64(i * 1000)}
 			b := e.Append([]byte("before"), raw, at)[6:]
@@ -52,7 +52,7 @@ func TestBlockRoundTrip(t *testing.T) {
 func TestBlockDamage(t *testing.T) {
 	raw := append(bytes.Repeat([]byte("frames "), 40), blockSamples()[1]...)
 	at := BlockPlace{3, 4096}
-	b := NewBlockEncoder(true, 1).Append(nil, raw, at)
+	b := NewBlockEncoder(true, 1, MaxBlock).Append(nil, raw, at)
 	refuse := func(what string, i int, block []byte, at BlockPlace) {
 		t.Helper()
 		got, err := DecodeBlock([]byte("kept"), block, at)
@@ -100,7 +100,7 @@ func TestBlockBomb(t *testing.T) {
 }
 
 func TestBlockConcurrent(t *testing.T) {
-	e := NewBlockEncoder(false, 2)
+	e := NewBlockEncoder(false, 2, MaxBlock)
 	var wg sync.WaitGroup
 	for i, raw := range blockSamples() {
 		wg.Go(func() {
@@ -116,7 +116,7 @@ func TestBlockConcurrent(t *testing.T) {
 }
 
 func FuzzBlock(f *testing.F) {
-	e := NewBlockEncoder(true, 1)
+	e := NewBlockEncoder(true, 1, MaxBlock)
 	for _, raw := range blockSamples()[:4] {
 		f.Add(e.Append(nil, raw, BlockPlace{}), raw)
 	}

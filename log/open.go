@@ -43,7 +43,7 @@ func newDir(o Options) *Dir {
 	d := &Dir{o: o, keeper: keeper{kicked: make(chan struct{}, 1), quit: make(chan struct{})}}
 	d.keepBytes.Store(o.KeepBytes)
 	d.keepTime.Store(int64(o.KeepTime))
-	d.blocks = sync.OnceValue(func() *BlockEncoder { return NewBlockEncoder(true, 1) })
+	d.blocks = sync.OnceValue(func() *BlockEncoder { return NewBlockEncoder(true, 1, MaxBlock) })
 	return d
 }
 

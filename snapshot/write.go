@@ -41,7 +41,7 @@ func WriteShard(fs vfs.FS, path string, h Header, src Source) (info Info, err er
 		return info, err
 	}
 	w := &writer{
-		f: f, h: h, frames: log.NewEncoder(h.Shard, log.Cursor{Generation: h.Set}, h.TimeMS), blocks: log.NewBlockEncoder(false, 1),
+		f: f, h: h, frames: log.NewEncoder(h.Shard, log.Cursor{Generation: h.Set}, h.TimeMS), blocks: log.NewBlockEncoder(false, 1, blockBytes),
 	}
 	info, err = w.run(src)
 	if cerr := f.Close(); err == nil {

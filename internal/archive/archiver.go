@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -159,7 +160,13 @@ func (a *Archiver) open(ctx context.Context) error {
 		return err
 	}
 	if m == nil {
-		if n := len(a.orphans); n > 0 {
+		n := 0
+		for name := range a.orphans {
+			if !strings.HasSuffix(name, putSuffix) { // that one never became an object
+				n++
+			}
+		}
+		if n > 0 {
 			return fmt.Errorf("%w: %s has %d objects of an archive but no %s: it is lost, or not written yet by another kevy; "+
 				"restore it, or name a place that is empty", ErrCorrupt, a.o.Store, n, manifestName)
 		}

@@ -59,11 +59,11 @@ func (s *fileStore) Put(ctx context.Context, name string, src io.ReaderAt, size 
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = s.fs.Remove(temp) // the next Put of the name removes it, and so does the sweep
-		return err
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = s.fs.Rename(temp, to)
 	}
-	if err := s.fs.Rename(temp, to); err != nil {
+	if err != nil {
+		_ = s.fs.Remove(temp) // the next Put of the name removes it, and so does the sweep
 		return err
 	}
 	return s.fs.SyncDir(path.Dir(to))

@@ -173,6 +173,26 @@ func TestBegun(t *testing.T) {
 	}
 }
 
+// TestFirstPutKilled: a process that is killed amid the very first manifest leaves no archive, and nothing in the way of one.
+func TestFirstPutKilled(t *testing.T) {
+	fs := vfs.NewMem()
+	must(t, fs.MkdirAll(place))
+	must(t, vfs.WriteFile(fs, place+"/ARCHIVE.put", []byte("half")))
+	l := newLife(t, 51, archive.NewFileStore(fs, place))
+	l.write(3)
+	l.pass()
+	if all := names(t, l.store); slices.Contains(all, "ARCHIVE.put") || !slices.Contains(all, "ARCHIVE") {
+		t.Errorf("objects: %v", all)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestTwoWriters notices another writer.
 func TestTwoWriters(t *testing.T) {
 	store := archive.NewFileStore(vfs.NewMem(), place)

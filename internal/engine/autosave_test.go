@@ -149,6 +149,24 @@ func TestFailedSnapshots(t *testing.T) {
 	s.Close()
 }
 
+// TestSaved: who asked for it is told of each try, good or bad.
+func TestSaved(t *testing.T) {
+	told := make(chan struct{}, 10)
+	ffs := faultfs.New(crashfs.New())
+	e, _, err := engine.Open(engine.Options{
+		Now: (&gate.Clock{MS: 1_800_000_000_000}).Now, Saved: func() { told <- struct{}{} }, Log: log.Options{FS: ffs, Dir: gate.Dir},
+	})
+	must(t, err)
+	must(t, e.Save())
+	<-told
+	ffs.Inject(faultfs.OnPath(".snap", faultfs.FailFrom(faultfs.OpSync, 1, nil)))
+	if err := e.Save(); err == nil {
+		t.Error("saved on a disk that fails")
+	}
+	<-told
+	must(t, e.Close(true))
+}
+
 func TestScheduledSnapshots(t *testing.T) {
 	s := gate.Open(t, crashfs.New(), 1, &gate.Clock{MS: 1_800_000_000_000})
 	for i := range 2000 {

@@ -38,6 +38,9 @@ func (e *Engine) BGSave(kind SaveKind) error {
 func (e *Engine) save() error {
 	set, err := e.writeSet()
 	e.checkpoint.end(&set, err)
+	if e.opt.Saved != nil {
+		go e.opt.Saved()
+	}
 	s := e.SaveStatus()
 	switch {
 	case err == nil:

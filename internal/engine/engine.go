@@ -31,6 +31,9 @@ type Options struct {
 	// DigestSets records in each snapshot set the digest of its keys. That costs a pass over them while the views are open: for tools, which
 	// nobody writes beside.
 	DigestSets bool
+	// Saved, if there is one, is called on a goroutine of its own after each try to write a snapshot set: what that took of the Go heap is
+	// garbage by then.
+	Saved func()
 	// Logger takes what operators should know; nil discards it.
 	Logger *slog.Logger
 }
