@@ -15,6 +15,9 @@ import (
 // ErrNoRedis says that there is no redis-server on this machine.
 var ErrNoRedis = errors.New("proc: redis-server is not installed (apt-get install redis-server)")
 
+// ErrNoSentinel says that there is no redis-sentinel on this machine.
+var ErrNoSentinel = errors.New("proc: redis-sentinel is not installed (apt-get install redis-sentinel)")
+
 var built struct {
 	sync.Mutex
 	dir, binary string
@@ -96,6 +99,15 @@ func Redis() (string, error) {
 	p, err := exec.LookPath("redis-server")
 	if err != nil {
 		return "", ErrNoRedis
+	}
+	return p, nil
+}
+
+// Sentinel returns the path of redis-sentinel, or ErrNoSentinel.
+func Sentinel() (string, error) {
+	p, err := exec.LookPath("redis-sentinel")
+	if err != nil {
+		return "", ErrNoSentinel
 	}
 	return p, nil
 }

@@ -124,6 +124,15 @@ func StartRedis(dir string, flags ...string) (*Server, error) {
 	})
 }
 
+// StartSentinel starts redis-sentinel on a port with a configuration file, which it rewrites, and waits until it answers.
+func StartSentinel(port int, file string) (*Server, error) {
+	bin, err := Sentinel()
+	if err != nil {
+		return nil, err
+	}
+	return start(Loopback, filepath.Dir(file), port, exec.Command(bin, file, "--bind", "127.0.0.1", "--port", strconv.Itoa(port)))
+}
+
 // startOnFreePort tries again when another process took the port between choosing and listening.
 func startOnFreePort(dir string, command func(port int) *exec.Cmd) (*Server, error) {
 	var last error
