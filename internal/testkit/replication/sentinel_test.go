@@ -150,34 +150,11 @@ func TestSentinel(t *testing.T) {
 		})
 		old, alone := now, fmt.Sprintf("alone:%d", round)
 		dieAlone(t, nodes, old, alone)
-		began := time.Now()
-		eventually(t, "a promotion", func() string {
-			if now = w.agreed(nodes); now == nil || now == old {
-				return "none"
-			}
-			return ""
-		})
-		took := time.Since(began)
+		var took time.Duration
+		now, took = w.promoted(t, nodes, old)
 		slowest = max(slowest, took)
 		l.to.Store(&target{now, 2})
-		kept := old.kept()
-		old.restart()
-		for _, n := range nodes {
-			if n != now {
-				n.followed(t, now)
-			}
-		}
-		if n := old.kept(); n <= kept {
-			t.Errorf("round %d: %s has kept %d files aside, %d before", round, old.name, n, kept)
-		}
-		if old.info("replication", "repl_kept_aside") == "0" {
-			t.Errorf("round %d: INFO of %s does not tell what was kept aside", round, old.name)
-		}
-		for _, n := range nodes {
-			if r := n.ok("EXISTS", alone); r.Text() != "0" {
-				t.Errorf("round %d: %s has what only the killed primary had", round, n.name)
-			}
-		}
+		rejoin(t, nodes, old, now, alone)
 		t.Logf("round %d: %s was killed, %s promoted after %s; %d writes acknowledged", round, old.name, now.name, took.Round(time.Millisecond), acked)
 	}
 	l.end()
@@ -214,6 +191,40 @@ func dieAlone(t *testing.T, nodes []*node, n *node, key string) {
 	}
 	n.ok("SET", key, "1")
 	_ = n.Kill()
+}
+
+// promoted waits until all sentinels have another primary, and returns it and how long that took.
+func (w watch) promoted(t *testing.T, nodes []*node, old *node) (now *node, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	eventually(t, "a promotion", func() string {
+		if now = w.agreed(nodes); now == nil || now == old {
+			return "none"
+		}
+		return ""
+	})
+	return now, time.Since(began)
+}
+
+// rejoin starts the former primary again, and waits until it and the third server follow the new one. It has kept aside what only it had.
+func rejoin(t *testing.T, nodes []*node, old, now *node, alone string) {
+	t.Helper()
+	kept := old.kept()
+	old.restart()
+	for _, n := range nodes {
+		if n != now {
+			n.followed(t, now)
+		}
+		if r := n.ok("EXISTS", alone); r.Text() != "0" {
+			t.Errorf("%s: %s has what only the killed primary had", alone, n.name)
+		}
+	}
+	if n := old.kept(); n <= kept {
+		t.Errorf("%s: %s has kept %d files aside, %d before", alone, old.name, n, kept)
+	}
+	if old.info("replication", "repl_kept_aside") == "0" {
+		t.Errorf("%s: INFO of %s does not tell what was kept aside", alone, old.name)
+	}
 }
 
 // kept counts the files that the server has kept aside.
