@@ -27,6 +27,28 @@ var replicationCommands = []*Command{
 		Differences: "as for REPLICAOF",
 	},
 	{
+		Name: "failover", Arity: -1,
+		Flags: Admin | NoScript | Stale,
+		Scope: ScopeNone,
+		Group: "server", Since: "6.2.0",
+		Summary:     "Starts a coordinated failover from a server to one of its replicas.",
+		Complexity:  "O(1)",
+		Categories:  "admin slow dangerous",
+		Differences: "what is given up after the replica has been asked to take over begins a new generation",
+		Doc: []Arg{
+			{
+				Name: "target", Type: "block", Token: "TO", Flags: []string{"optional"},
+				Args: []Arg{
+					{Name: "host", Type: "string"},
+					{Name: "port", Type: "integer"},
+					{Name: "force", Type: "pure-token", Token: "FORCE", Flags: []string{"optional"}},
+				},
+			},
+			{Name: "abort", Type: "pure-token", Token: "ABORT", Flags: []string{"optional"}},
+			{Name: "milliseconds", Type: "integer", Token: "TIMEOUT", Flags: []string{"optional"}},
+		},
+	},
+	{
 		Name: "repl.hello", Arity: 6,
 		Flags: Admin | NoScript | NoMulti,
 		Scope: ScopeNone,
@@ -90,6 +112,24 @@ var replicationCommands = []*Command{
 		Categories: "admin slow dangerous",
 		Doc:        []Arg{{Name: "prefix", Type: "string"}},
 		DocFlags:   []string{"syscmd"},
+	},
+	{
+		Name: "repl.takeover", Arity: -5,
+		Flags: Admin | NoScript | NoMulti | Stale,
+		Scope: ScopeNone,
+		Group: "server", Since: "1.0.0",
+		Summary:    "An internal command: makes a replica the primary, at the request of the server it follows.",
+		Complexity: "O(1)",
+		Categories: "admin slow dangerous",
+		Doc: []Arg{
+			{Name: "id", Type: "string"},
+			{
+				Name: "mode", Type: "oneof",
+				Args: []Arg{{Name: "exact", Type: "pure-token", Token: "EXACT"}, {Name: "force", Type: "pure-token", Token: "FORCE"}},
+			},
+			{Name: "cursor", Type: "block", Flags: []string{"multiple"}, Args: []Arg{{Name: "generation", Type: "integer"}, {Name: "offset", Type: "integer"}}},
+		},
+		DocFlags: []string{"syscmd"},
 	},
 	{
 		Name: "repl.ack", Arity: -5,

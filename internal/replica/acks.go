@@ -105,24 +105,30 @@ func (s *Source) Reached(to []log.Cursor, durable bool) int {
 func (s *Source) reached(to []log.Cursor, durable bool) (n int, moved <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	dir := s.eng.Dir()
 	for _, k := range s.links {
-		if k.acks == nil {
-			continue
-		}
-		all := true
-		for i, c := range to {
-			at := log.Cursor{Generation: k.acks[i].Generation, Offset: k.acks[i].Applied}
-			if durable {
-				at.Offset = k.acks[i].Durable
-			}
-			all = all && log.Before(dir.Log(i).Lineage(), c, at)
-		}
-		if all {
+		if s.covers(k.acks, to, durable) {
 			n++
 		}
 	}
 	return n, s.moved
+}
+
+// covers reports whether everything before the cursors is acknowledged.
+func (s *Source) covers(acks []Ack, to []log.Cursor, durable bool) bool {
+	if acks == nil {
+		return false
+	}
+	dir := s.eng.Dir()
+	for i, c := range to {
+		at := log.Cursor{Generation: acks[i].Generation, Offset: acks[i].Applied}
+		if durable {
+			at.Offset = acks[i].Durable
+		}
+		if !log.Before(dir.Log(i).Lineage(), c, at) {
+			return false
+		}
+	}
+	return true
 }
 
 // Await waits until so many followers have reached the cursors, or ctx ends. It returns how many have.

@@ -19,6 +19,13 @@
 //	REPL.FREEZE prefix                     -> *2n: a generation and an offset for each shard, the end of the log now: the source computes
 //	                                          the digest of the state there, for PREFIX.DIGEST prefix AT
 //
+// When the source is to be a replica and a replica the primary (FAILOVER), the source becomes a follower, so that its log is closed, and asks first:
+//
+//	REPL.TAKEOVER id EXACT|FORCE (generation offset)...  -> +OK when the other one is the primary
+//
+// id is the history's, the cursors are the ends of the log of who asks. With EXACT the other one must come to just these; a promotion that has been
+// done there is not done again.
+//
 // A part is of one generation. The first part of a generation may be empty: it says that the generation has begun. Parts end behind
 // whole groups, unless a group is larger than maxReply.
 //

@@ -54,6 +54,8 @@ type Options struct {
 	// note what becomes of the link.
 	Stock  func(ctx context.Context, c *client.Conn, o *Options, note func(func(*Status))) error
 	Logger *slog.Logger
+	// TakeOver, if set, has the source take over before it is followed.
+	TakeOver *TakeOver
 	// OnChange, if set, is called when the link has come up or gone. It must not block.
 	OnChange func()
 }
@@ -89,7 +91,8 @@ type Follower struct {
 
 	asks chan *asked // digests that somebody wants
 
-	boot *fetch // a full copy that has begun; owned by the goroutine
+	boot  *fetch // a full copy that has begun; owned by the goroutine
+	taken bool   // the source has taken over; owned by the goroutine
 
 	mu     sync.Mutex
 	status Status
@@ -184,7 +187,7 @@ func (f *Follower) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		frames := f.Status().Connects
 		err := f.connect(ctx)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errNotTaken) {
 			return
 		}
 		if f.Status().Connects != frames {
@@ -247,6 +250,9 @@ func (f *Follower) connect(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
+	if err := f.handOver(c); err != nil {
+		return err
+	}
 	h, err := f.hello(c)
 	if f.o.Stock != nil && isUnknown(err) {
 		return f.o.Stock(ctx, c, &f.o, f.note)

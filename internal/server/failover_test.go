@@ -1,12 +1,17 @@
 package server
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kevydb/kevy/internal/testkit/wire"
 )
 
 // port returns where the server listens.
@@ -103,5 +108,209 @@ func TestPausedSource(t *testing.T) {
 	eventually(t, "signs of life", func() bool { return d.field("replication", "master_last_io_seconds_ago") == "0" })
 	if got := d.field("replication", "repl_connects"); got != before {
 		t.Errorf("%s connections, %s before the pause", got, before)
+	}
+}
+
+// TestFailoverRefused compares what FAILOVER says to bad requests with redis-server 7.0.15.
+func TestFailoverRefused(t *testing.T) {
+	s := start(t, testOptions{})
+	c := s.client()
+	for line, want := range map[string]string{
+		"FAILOVER":                        "-ERR FAILOVER requires connected replicas.",
+		"failover abort":                  "-ERR No failover in progress.",
+		"FAILOVER ABORT TIMEOUT 3":        "-ERR syntax error",
+		"FAILOVER TO":                     "-ERR syntax error",
+		"FAILOVER TO h":                   "-ERR syntax error",
+		"FAILOVER TO h x":                 "-ERR value is not an integer or out of range",
+		"FAILOVER TO h 99999999999":       "-ERR FAILOVER requires connected replicas.",
+		"FAILOVER TO a 1 TO b 2":          "-ERR syntax error",
+		"FAILOVER TIMEOUT":                "-ERR syntax error",
+		"FAILOVER TIMEOUT x":              "-ERR value is not an integer or out of range",
+		"FAILOVER TIMEOUT 0":              "-ERR FAILOVER timeout must be greater than 0",
+		"FAILOVER TIMEOUT -1":             "-ERR FAILOVER timeout must be greater than 0",
+		"FAILOVER TIMEOUT 3 TIMEOUT 3":    "-ERR syntax error",
+		"FAILOVER FORCE FORCE":            "-ERR syntax error",
+		"FAILOVER FORCE":                  "-ERR FAILOVER requires connected replicas.",
+		"FAILOVER FORCE TO h 1 TIMEOUT 5": "-ERR FAILOVER requires connected replicas.",
+	} {
+		c.want(line, want)
+	}
+	r := startReplica(t, s, testOptions{})
+	r.client().want("FAILOVER", "-ERR FAILOVER is not valid when server is a replica.")
+	c.want("FAILOVER FORCE", "-ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
+	c.want("FAILOVER TO 127.0.0.1 "+r.port()+" FORCE", "-ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
+	c.want("FAILOVER TO 127.0.0.1 1", "-ERR FAILOVER target HOST and PORT is not a replica.")
+	s.follower("127.0.0.1", "7")
+	c.want("FAILOVER TO 127.0.0.1 7", "-ERR FAILOVER target replica is not online.")
+	if got := c.field("replication", "master_failover_state"); got != "no-failover" {
+		t.Errorf("after refusals: %s", got)
+	}
+	c.want("SET x 1", "+OK")
+}
+
+// follower is a connection that says it is a replica which serves at host and port, and does no more.
+func (s *testServer) follower(host, port string) (c *client, ack string) {
+	s.t.Helper()
+	id := randomHex()
+	c = s.client()
+	if r, err := c.Do("REPL.HELLO", "1", "2", id, port, host); err != nil || r.IsError() {
+		s.t.Fatalf("REPL.HELLO: %s, %v", r.String(), err)
+	}
+	ack = "REPL.ACK " + id
+	for i := range s.eng.Shards() {
+		ack += fmt.Sprintf(" %d 0 0", s.eng.Dir().Log(i).Tail().Generation)
+	}
+	return c, ack
+}
+
+// failover waits until INFO shows a state.
+func (c *client) failover(want string) {
+	c.t.Helper()
+	eventually(c.t, want, func() bool { return c.field("replication", "master_failover_state") == want })
+}
+
+// TestFailoverGivenUp: a replica that does not come to have everything, or refuses to take over, leaves things as they are.
+func TestFailoverGivenUp(t *testing.T) {
+	s, other := start(t, testOptions{}), start(t, testOptions{})
+	c, writer := s.client(), s.client()
+	c.want("SET x 1", "+OK")
+	link, ack := s.follower("127.0.0.1", other.port()) // which is no replica
+	link.want(ack, "+OK")
+	generation := s.eng.Dir().Log(0).Tail().Generation
+	paused := func(line string) {
+		t.Helper()
+		c.failover("waiting-for-sync")
+		writer.send(line)
+		writer.silent()
+		c.want("CLIENT UNPAUSE", "+OK")
+		writer.silent()
+		c.want("GET x", "1")
+		c.want("FAILOVER", "-ERR FAILOVER already in progress.")
+		c.want("REPLICAOF 127.0.0.1 1", "-ERR REPLICAOF not allowed while failing over.")
+		c.want("SLAVEOF NO ONE", "-ERR REPLICAOF not allowed while failing over.")
+	}
+	resumed := func() {
+		t.Helper()
+		if got := writer.read(); got != "+OK" {
+			t.Errorf("a write that was held back: %s", got)
+		}
+		c.failover("no-failover")
+		c.want("SET x 1", "+OK")
+	}
+
+	c.want("FAILOVER", "+OK")
+	paused("SET y 1")
+	c.want("FAILOVER ABORT", "+OK")
+	resumed()
+	c.want("FAILOVER TO 127.0.0.1 "+other.port()+" TIMEOUT 700", "+OK")
+	paused("SET y 2")
+	resumed()
+	if got := s.eng.Dir().Log(0).Tail().Generation; got != generation {
+		t.Error("a failover given up while it waited has begun a generation")
+	}
+
+	c.want("FAILOVER TO 127.0.0.1 "+other.port()+" TIMEOUT 500 FORCE", "+OK") // which refuses
+	paused("SET y 3")
+	resumed()
+	if role := c.do("ROLE"); !strings.HasPrefix(role, "*[master") {
+		t.Errorf("after a refusal: %s", role)
+	}
+}
+
+// TestFailoverOutOfReach: while the replica can't be asked, the server is its replica; ABORT makes it a primary again.
+func TestFailoverOutOfReach(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers there
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // a listener
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	s := start(t, testOptions{})
+	link, ack := s.follower("127.0.0.1", port)
+	link.want(ack, "+OK")
+	c := s.client()
+	c.want("SET x 1", "+OK")
+	c.want("FAILOVER TO 127.0.0.1 "+port+" FORCE TIMEOUT 1", "+OK")
+	c.failover("failover-in-progress")
+	c.want("SET y 1", "-READONLY *")
+	if role := c.do("ROLE"); !strings.HasPrefix(role, "*[slave 127.0.0.1 :"+port) {
+		t.Errorf("while it hands over: %s", role)
+	}
+	c.want("FAILOVER ABORT", "+OK")
+	c.want("INCR x", ":2")
+	c.failover("no-failover")
+	if got := c.do("CONFIG GET replicaof"); got != "*[replicaof ]" {
+		t.Errorf("after an abort: %s", got)
+	}
+}
+
+// TestFailover hands over again and again while clients count: what was acknowledged is there, exactly, and nobody drops or copies anything.
+func TestFailover(t *testing.T) {
+	a := start(t, testOptions{})
+	a.client().want("CONFIG SET replica-announce-port "+a.port(), "+OK")
+	b := startReplica(t, a, testOptions{})
+	var primary atomic.Pointer[testServer]
+	primary.Store(a)
+	stop := make(chan struct{})
+	var counting sync.WaitGroup
+	counts := make([]int, 8)
+	for i := range counts {
+		counting.Go(func() { counts[i] = count(&primary, i, stop) })
+	}
+	for i := range 6 {
+		time.Sleep(20 * time.Millisecond) // of load
+		order := "FAILOVER"
+		if i%2 == 1 {
+			order += " TO 127.0.0.1 " + b.port() + " TIMEOUT 10000"
+		}
+		c, d := a.client(), b.client()
+		c.want(order, "+OK")
+		eventually(t, "the new primary", func() bool { return strings.HasPrefix(d.do("ROLE"), "*[master") })
+		eventually(t, "the end", func() bool { return c.field("replication", "master_failover_state") == "no-failover" })
+		a.linked()
+		for _, name := range []string{"repl_rewinds", "repl_full_copies"} {
+			if got := c.field("replication", name); got != "0" {
+				t.Errorf("handing over %d: %s of the former primary is %s", i, name, got)
+			}
+		}
+		a, b = b, a
+		primary.Store(a)
+	}
+	close(stop)
+	counting.Wait()
+	c := a.client()
+	for i, n := range counts {
+		for _, key := range []string{"n:", "m:"} {
+			if got := c.do(fmt.Sprint("GET ", key, i)); n == 0 || got != fmt.Sprint(n) {
+				t.Errorf("%s%d is %s after %d acknowledged INCRs", key, i, got, n)
+			}
+		}
+	}
+	b.follows(a)
+}
+
+// count increments two keys together, at the primary, until stop, and returns how often that was acknowledged.
+func count(primary *atomic.Pointer[testServer], id int, stop <-chan struct{}) (n int) {
+	for {
+		c, err := wire.Dial(primary.Load().addr)
+		if err != nil {
+			return n
+		}
+		for {
+			select {
+			case <-stop:
+				c.Close()
+				return n
+			default:
+			}
+			replies, err := c.Pipeline([][][]byte{
+				wire.Bytes("MULTI"), wire.Bytes("INCR", fmt.Sprint("n:", id)), wire.Bytes("INCR", fmt.Sprint("m:", id)), wire.Bytes("EXEC"),
+			})
+			if err != nil || replies[3].IsError() || len(replies[3].Elems) != 2 || replies[3].Elems[0].IsError() {
+				break // it is no primary any more
+			}
+			n++
+		}
+		c.Close()
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/kevydb/kevy/internal/command"
 )
 
-// pauser is CLIENT PAUSE: commands that are held back wait parked, in the order of their arrival.
+// pauser is CLIENT PAUSE, and what FAILOVER needs of it: commands that are held back wait parked, in the order of their arrival.
 type pauser struct {
 	srv *Server
 
 	mu      sync.Mutex
 	all     time.Time // no command until then
 	writes  time.Time // no write until then
+	held    bool      // no write, whatever clients say: a failover is under way
 	timer   *time.Timer
 	waiting []postponed
 }
@@ -46,17 +47,18 @@ func (p *pauser) schedule() {
 		p.timer.Stop()
 		p.timer = nil
 	}
-	if !now.Before(p.writes) {
+	over := !now.Before(p.writes)
+	if over {
 		p.all, p.writes = time.Time{}, time.Time{}
-		p.srv.setGate(gatePauseAll|gatePauseWrite, false)
-		p.srv.eng.HoldExpiry(false)
-		p.resume()
-		return
+	} else {
+		p.timer = time.AfterFunc(p.writes.Sub(now), p.expired)
 	}
-	p.srv.setGate(gatePauseWrite, true)
+	p.srv.setGate(gatePauseWrite, p.held || !over)
 	p.srv.setGate(gatePauseAll, now.Before(p.all))
-	p.srv.eng.HoldExpiry(true)
-	p.timer = time.AfterFunc(p.writes.Sub(now), p.expired)
+	p.srv.eng.HoldExpiry(p.held || !over)
+	if over {
+		p.resume() // what is still held back waits again
+	}
 }
 
 func (p *pauser) expired() {
@@ -73,12 +75,20 @@ func (p *pauser) end() {
 	p.schedule()
 }
 
+// hold pauses writes, or ends that, beside what clients ask for.
+func (p *pauser) hold(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = on
+	p.schedule()
+}
+
 // postpone parks the session's connection with a command for later. It reports false if the pause
 // is over.
 func (p *pauser) postpone(s *session, cmd *command.Command, args [][]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !time.Now().Before(p.writes) {
+	if !p.held && !time.Now().Before(p.writes) {
 		return false
 	}
 	s.conn.Park()

@@ -28,6 +28,8 @@ type replication struct {
 	follower atomic.Pointer[replica.Follower]
 	stopped  bool
 	former   atomic.Pointer[former]
+
+	over failover
 }
 
 // former is the history that a server followed before it was promoted: its id, and the offset at which that was.
@@ -69,20 +71,26 @@ func (srv *Server) replicate(host, port string) (again bool, err error) {
 		}
 		f.Stop()
 	}
-	if err := srv.follow(host, port); err != nil {
-		return false, err
+	return false, srv.beginFollowing(host, port, nil)
+}
+
+// beginFollowing follows host and port, which are to take over first if over says so, and shows that. REQUIRES: r.mu; whatever was followed is not any more.
+func (srv *Server) beginFollowing(host, port string, over *replica.TakeOver) error {
+	if err := srv.follow(host, port, over); err != nil {
+		return err
 	}
 	srv.configured(host + " " + port)
 	srv.checkReplicas()
 	srv.log.Info("replication: following", "source", net.JoinHostPort(host, port))
-	return false, nil
+	return nil
 }
 
 // follow has a follower of host and port, in the place of one that has stopped. REQUIRES: r.mu.
-func (srv *Server) follow(host, port string) error {
+func (srv *Server) follow(host, port string, over *replica.TakeOver) error {
 	srv.setGate(gateFollower, true)
 	f, err := replica.Follow(replica.Options{
 		Engine: srv.eng, Host: host, Port: port, ID: srv.ids.run, Logger: srv.log, OnChange: srv.checkStale, Stock: srv.repl.stock.Follow, Dial: srv.dialSource,
+		TakeOver: over,
 		Login: func() (user, password string) {
 			user, _ = srv.config().Get("masteruser")
 			password, _ = srv.config().Get("masterauth")
@@ -121,9 +129,14 @@ func (srv *Server) announced() (host, port string) {
 
 // promote ends the following. If no generation can begin, the server follows as before.
 func (srv *Server) promote() error {
+	srv.repl.mu.Lock()
+	defer srv.repl.mu.Unlock()
+	return srv.promoteLocked()
+}
+
+// promoteLocked is promote. REQUIRES: r.mu.
+func (srv *Server) promoteLocked() error {
 	r := &srv.repl
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	f := r.follower.Load()
 	switch {
 	case r.stopped:
@@ -137,7 +150,7 @@ func (srv *Server) promote() error {
 	if err := srv.eng.Promote(); err != nil {
 		if f != nil {
 			st := f.Status()
-			err = errors.Join(err, srv.follow(st.Host, st.Port))
+			err = errors.Join(err, srv.follow(st.Host, st.Port, nil))
 		}
 		return err
 	}
@@ -212,6 +225,8 @@ func (srv *Server) applyReplication(cfg *config.Config) {
 func registerReplication(r registry) {
 	r["replicaof"] = replicaofCommand
 	r["slaveof"] = replicaofCommand
+	r["failover"] = failoverCommand
+	r["repl.takeover"] = replTakeOverCommand
 	r["repl.hello"] = replHelloCommand
 	r["repl.snapshot"] = func(s *session, args [][]byte) {
 		args = cloneArgs(args)
@@ -310,6 +325,10 @@ func replPullCommand(s *session, args [][]byte) {
 // replicaofCommand is REPLICAOF host port | NO ONE. What takes long happens behind the reply.
 func replicaofCommand(s *session, args [][]byte) {
 	srv := s.srv
+	if srv.repl.over.state() != noFailover {
+		s.w.Error("ERR REPLICAOF not allowed while failing over.")
+		return
+	}
 	if isName(args[1], "no") && isName(args[2], "one") {
 		s.changeRole(func() (string, error) { return "OK", srv.promote() })
 		return

@@ -94,7 +94,7 @@ func (r *report) replication() {
 		former, at = f.id, int64(f.at) //nolint:gosec // a count of frames
 	}
 	r.fields(
-		"master_failover_state", "no-failover", "master_replid", srv.replID(), "master_replid2", former,
+		"master_failover_state", srv.repl.over.state(), "master_replid", srv.replID(), "master_replid2", former,
 		"master_repl_offset", offset, "second_repl_offset", at,
 		"repl_backlog_active", 1, "repl_backlog_size", r.text("repl-backlog-size"),
 		"repl_backlog_first_byte_offset", 0, "repl_backlog_histlen", 0,

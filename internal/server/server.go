@@ -249,6 +249,7 @@ func (srv *Server) Serve() error {
 func (srv *Server) Shutdown(ctx context.Context) error {
 	srv.stopping.Store(true)
 	srv.pause.end()
+	srv.pause.hold(false)
 	srv.stopReplication()
 	srv.scripts.rt.Stop()
 	srv.cancel(errStopping)

@@ -243,3 +243,37 @@ func (n *node) followed(t *testing.T, of *node) {
 		return ""
 	})
 }
+
+// TestPlannedFailover hands over again and again under load. Whatever write was answered with OK is there, no frame is dropped and nothing copied.
+func TestPlannedFailover(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b")
+	b.ok("REPLICAOF", "127.0.0.1", strconv.Itoa(a.port))
+	b.up(t)
+	l := startLoad(t, proc.Loopback, target{a, 0}, 0, 4, time.Millisecond)
+	acked := 0
+	for i := range flags.Rounds(6) {
+		enough := acked + 100
+		eventually(t, "writes", func() string {
+			if acked += l.checkFresh(t, a); acked < enough {
+				return strconv.Itoa(acked)
+			}
+			return ""
+		})
+		a.ok("FAILOVER", "TO", "127.0.0.1", strconv.Itoa(b.port), "TIMEOUT", "20000")
+		a.followed(t, b)
+		a.want(t, "master_failover_state", "no-failover")
+		a.want(t, "repl_rewinds", "0")
+		a.want(t, "repl_full_copies", "0")
+		l.to.Store(&target{b, 0})
+		acked += l.checkFresh(t, b)
+		if t.Failed() {
+			t.Fatalf("round %d", i)
+		}
+		a, b = b, a
+	}
+	l.end()
+	same(t, a, b)
+	l.check(t, a)
+	l.check(t, b)
+	t.Logf("%d writes were answered with OK", len(l.acked))
+}
