@@ -338,20 +338,18 @@ func (q *geoQuery) storePoints(c *Ctx, points []geoPoint, own bool) {
 	c.W.Int(int64(len(items)))
 }
 
-// geoStoreKeys finds the keys of GEORADIUS and GEORADIUSBYMEMBER: the source, and the last one to store into.
+// geoStoreKeys finds the keys of GEORADIUS and GEORADIUSBYMEMBER: the source, and those to store into, of which the last
+// one counts.
 func geoStoreKeys(args [][]byte, pos []int) ([]int, bool) {
-	store := 0
-	for i := 5; i+1 < len(args); i++ {
-		if isWord(args[i], "store") || isWord(args[i], "storedist") {
-			i++
-			store = i
-		}
-	}
 	if len(args) < 2 {
 		return pos, false
 	}
-	if pos = append(pos, 1); store > 0 {
-		pos = append(pos, store)
+	pos = append(pos, 1)
+	for i := 5; i+1 < len(args); i++ {
+		if isWord(args[i], "store") || isWord(args[i], "storedist") {
+			i++
+			pos = append(pos, i)
+		}
 	}
 	return pos, true
 }

@@ -9,6 +9,7 @@ import (
 const (
 	msgInvalidCommand = "ERR Invalid command specified"
 	msgNoKeyArguments = "ERR The command has no key arguments"
+	msgKeysArguments  = "ERR Invalid arguments specified for command"
 	msgKeysArity      = "ERR Invalid number of arguments specified for command"
 )
 
@@ -153,6 +154,10 @@ func getKeys(w *resp.Writer, args [][]byte, flags bool) {
 		return
 	}
 	positions := KeyPositions(c, args, nil)
+	if len(positions) == 0 && c.Flags&NoMandatoryKeys == 0 {
+		w.Error(msgKeysArguments)
+		return
+	}
 	w.Array(len(positions))
 	for _, pos := range positions {
 		if !flags {

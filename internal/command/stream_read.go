@@ -105,7 +105,7 @@ func (o *streamRead) parseStreams(c *Ctx, at int) errorText {
 	return ""
 }
 
-// streamKeys finds the keys of XREAD and XREADGROUP.
+// streamKeys finds the keys of XREAD and XREADGROUP, as Redis also where the planner will reply an error.
 func streamKeys(args [][]byte, pos []int) ([]int, bool) {
 	for i := 1; i < len(args); i++ {
 		switch {
@@ -113,18 +113,12 @@ func streamKeys(args [][]byte, pos []int) ([]int, bool) {
 			i++
 		case isWord(args[i], "group"):
 			i += 2
-		case isWord(args[i], "noack"):
 		case isWord(args[i], "streams"):
-			n := len(args) - i - 1
-			if n == 0 || n%2 != 0 {
-				return pos, false
-			}
-			for k := range n / 2 {
+			n := (len(args) - i - 1) / 2
+			for k := range n {
 				pos = append(pos, i+1+k)
 			}
-			return pos, true
-		default:
-			return pos, false
+			return pos, n > 0
 		}
 	}
 	return pos, false

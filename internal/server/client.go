@@ -224,7 +224,7 @@ func (s *session) onOff(arg []byte, field *bool) {
 func clientPause(s *session, args [][]byte) {
 	all := true
 	if len(args) > 4 {
-		s.w.Error(msgSyntax)
+		s.w.Error(command.SubcommandArgsError(args))
 		return
 	}
 	if len(args) == 4 {
@@ -263,7 +263,7 @@ func clientUnpause(s *session, _ [][]byte) {
 func clientUnblock(s *session, args [][]byte) {
 	cause := errUnblockTimeout
 	if len(args) > 4 {
-		s.w.Error(msgSyntax)
+		s.w.Error(command.SubcommandArgsError(args))
 		return
 	}
 	if len(args) == 4 {

@@ -77,7 +77,9 @@ func (g *Gen) steps() []Step {
 		return []Step{g.inline()}
 	case p < 40:
 		return []Step{g.group()}
-	case p < 44:
+	case p < 41:
+		return []Step{g.consumerGone()}
+	case p < 45:
 		return []Step{g.single(g.scan())}
 	}
 	return []Step{g.single(g.command())}

@@ -33,8 +33,12 @@ func (t *Target) reset() error {
 			}
 		}
 	}
-	_, err := t.conns[0].Must("FLUSHALL")
-	return err
+	for _, verb := range []string{"FLUSHALL", "FUNCTION FLUSH", "SCRIPT FLUSH"} {
+		if _, err := t.conns[0].Must(strings.Fields(verb)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close closes the target's connections.

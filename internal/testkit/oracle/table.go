@@ -80,6 +80,7 @@ func commandTable() []row {
 	t = append(t, keyRows()...)
 	t = append(t, expireRows()...)
 	t = append(t, typeRows()...)
+	t = append(t, rareRows()...)
 	return append(t, connectionRows()...)
 }
 

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -21,11 +22,17 @@ var allTyped = func() (all []string) {
 	for kind := range strings.SplitSeq("hlszxgpb", "") {
 		all = append(all, typedKeys[kind]...)
 	}
-	return append(all, lexKey, numbersKey)
+	return append(all, lexKey, numbersKey, placeKey, "w_0", "w_1", "w_2")
 }()
 
-// pools are what the letters of a form stand for. An upper-case letter is a pool with options of several words.
-var pools = map[string][]string{
+var pools = func() map[string][]string {
+	all := maps.Clone(typePools)
+	maps.Copy(all, rarePools)
+	return all
+}()
+
+// typePools are what the letters of a form stand for. An upper-case letter is a pool with options of several words.
+var typePools = map[string][]string{
 	"f": {"a", "b", "c", "d", "e", "f1", "f2", "f3", "", "long" + strings.Repeat("n", 80)},
 	"m": {
 		"a", "b", "c", "d", "e", "", "-0", "01", "1", "2", "3", "70000", "-70000", "9223372036854775807", "9223372036854775808", "x\x00y",
@@ -256,7 +263,11 @@ func typeRows() []row {
 			return []string{"EVAL", g.pick(luaScripts), "2", g.key(), g.key(), g.value()}
 		}},
 	}
-	for _, f := range typeForms {
+	return append(rows, formRows(typeForms)...)
+}
+
+func formRows(forms []form) (rows []row) {
+	for _, f := range forms {
 		words := strings.Fields(f.text)
 		rows = append(rows, row{weight: f.weight, fixed: f.fixed, make: func(g *Gen) []string { return g.form(words) }})
 	}
@@ -278,9 +289,13 @@ func (g *Gen) form(words []string) []string {
 		case w == "ID": // mostly greater than those before
 			g.id++
 			args = append(args, g.pick([]string{strconv.Itoa(g.id) + "-1", strconv.Itoa(g.id) + "-*", "5-1"}))
+		case w == "at":
+			args = append(args, g.place()...)
+		case w == "#o":
+			args = append(args, "#"+g.pick(pools["o"]))
 		case typedKeys[w] != nil:
 			args = append(args, g.typed(w))
-		case w == "T" || w == "A" || w == "P" || w == "R":
+		case multiWord[w]:
 			args = append(args, strings.Fields(g.pick(pool))...)
 		case pool != nil:
 			args = append(args, g.pick(pool))
