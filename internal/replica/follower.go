@@ -19,6 +19,7 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	longPause  = 5 * time.Second
+	linkPause  = time.Second / 2 // at most, while the source has no link itself
 	// refusedPause is the pause after ErrRefused.
 	refusedPause = time.Minute
 	// pullWait is how long the source may wait with an answer: so often there is a sign of life at least, each way.
@@ -200,6 +201,9 @@ func (f *Follower) run(ctx context.Context) {
 		wait := pause/2 + rand.N(pause) //nolint:gosec // so that not all followers come at once
 		f.o.Logger.Warn("replication: the link is down", "source", f.addr(), "error", err, "retry", wait.Round(time.Millisecond).String())
 		pause = min(2*pause, longPause)
+		if replied(err, "NOMASTERLINK ") { // it is there, and looks for its own source
+			pause = min(pause, linkPause)
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -217,11 +221,14 @@ func (f *Follower) down(why string) {
 	})
 }
 
-// isUnknown reports whether err is the answer of a server that does not know a command.
-func isUnknown(err error) bool {
+// replied reports whether err is the source's error reply that begins with the words.
+func replied(err error, words string) bool {
 	var reply client.Error
-	return errors.As(err, &reply) && strings.HasPrefix(string(reply), "ERR unknown command")
+	return errors.As(err, &reply) && strings.HasPrefix(string(reply), words)
 }
+
+// isUnknown reports whether err is the answer of a server that does not know a command.
+func isUnknown(err error) bool { return replied(err, "ERR unknown command") }
 
 func (f *Follower) addr() string { return net.JoinHostPort(f.o.Host, f.o.Port) }
 
@@ -280,10 +287,7 @@ func (f *Follower) connect(ctx context.Context) error {
 }
 
 // isNoFrames reports whether err is REPL.PULL's answer for frames that are not there.
-func isNoFrames(err error) bool {
-	var reply client.Error
-	return errors.As(err, &reply) && len(reply) >= 8 && reply[:8] == "NOFRAMES"
-}
+func isNoFrames(err error) bool { return replied(err, "NOFRAMES ") }
 
 // agree brings the log to a point in the source's history.
 func (f *Follower) agree(ctx context.Context, c *client.Conn, h *Hello) error {

@@ -285,7 +285,15 @@ func errorReply(err error) string {
 	return text
 }
 
+// msgNoMasterLink is what a follower is told that asks for a history which may have to be taken back yet. (It would be taken back as far itself,
+// and once more later, when what leads there is gone.)
+const msgNoMasterLink = "NOMASTERLINK Can't SYNC while not connected with my master"
+
 func replHelloCommand(s *session, args [][]byte) {
+	if f := s.srv.repl.follower.Load(); f != nil && (f.Stopped() || !f.Status().Up) {
+		s.w.Error(msgNoMasterLink)
+		return
+	}
 	host, _, err := net.SplitHostPort(s.conn.RemoteAddr())
 	if err != nil {
 		host = "127.0.0.1" // a unix socket

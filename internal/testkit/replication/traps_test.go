@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -69,6 +70,58 @@ func TestPromotedIsBehind(t *testing.T) {
 	a.restart()
 	same(t, b, a)
 	a.want(t, "repl_full_copies", "0")
+}
+
+// TestSourceWithoutLink: who follows a server that has not found its own source yet waits for it. Otherwise it would take its log back
+// to that server's, and could not go further back when that one has to.
+func TestSourceWithoutLink(t *testing.T) {
+	a, b, c := newNode(t, "a"), newNode(t, "b"), newNode(t, "c")
+	b.follow(a)
+	c.follow(a)
+	a.ok("MSET", "x", "1", "y", "1")
+	same(t, a, b)
+	same(t, a, c)
+	freeze := func(n *node) {
+		if err := n.Freeze(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	freeze(c)
+	for i := range 20 {
+		a.ok("MSET", "x", strconv.Itoa(i), "y", "b has it")
+		a.ok("WAIT", "1", "1000")
+	}
+	same(t, a, b)
+	freeze(b)
+	for i := range 20 {
+		a.ok("MSET", "x", strconv.Itoa(i), "y", "nobody has it")
+	}
+	_ = a.Kill()
+	if err := errors.Join(b.Thaw(), c.Thaw()); err != nil {
+		t.Fatal(err)
+	}
+	c.promote()
+	freeze(c)
+	b.follow(c) // which does not answer
+	a.source = b
+	a.restart()
+	eventually(t, "a server follows another that has no link", func() string {
+		if e := a.info("replication", "repl_error"); !strings.Contains(e, "NOMASTERLINK ") {
+			return "its error: " + e
+		}
+		return ""
+	})
+	if err := c.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("SET", "x", "c")
+	same(t, c, b)
+	same(t, c, a)
+	for _, n := range []*node{a, b} {
+		n.want(t, "repl_rewinds", "1")
+	}
+	a.want(t, "repl_full_copies", "0")
+	b.want(t, "repl_full_copies", "0")
 }
 
 // TestCursorsAfterFork reads the feed at every kind of cursor after a fork, at the promoted server, at the former source, whose log was taken back,
