@@ -47,6 +47,9 @@ type Options struct {
 	// writes the next snapshot drops segments before that, and what compresses them would be for nothing.
 	SealAfter time.Duration
 
+	// Background runs what takes CPU for long and may wait, as sealing does, and returns when it has ended; nil: like anything else.
+	Background func(fn func())
+
 	Now    func() int64  // unix ms, safe for concurrent use; nil: the system's clock
 	Rand   func() uint64 // nil: crypto/rand
 	Logger *slog.Logger  // nil: nothing is logged
@@ -79,6 +82,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if c.sealSizes == (sealSizes{}) {
 		c.sealSizes = defaultSealSizes
+	}
+	if c.Background == nil {
+		c.Background = func(fn func()) { fn() }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

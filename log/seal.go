@@ -129,12 +129,16 @@ type written struct {
 // sealSegment seals one segment. REQUIRES: d.sealing.
 func (d *Dir) sealSegment(l *Log, s *segment) error {
 	temp := path.Join(s.dir, sealedName(s.number)+tempSuffix)
-	raw, size, err := d.writeSealed(s, temp)
-	if err == nil {
-		var got written
-		if got, err = d.readBack(s, temp); err == nil && got != raw {
-			err = corruptf("%s reads as %+v, written as %+v", temp, got, raw)
+	var raw, got written
+	var size int64
+	var err error
+	d.o.Background(func() {
+		if raw, size, err = d.writeSealed(s, temp); err == nil {
+			got, err = d.readBack(s, temp)
 		}
+	})
+	if err == nil && got != raw {
+		err = corruptf("%s reads as %+v, written as %+v", temp, got, raw)
 	}
 	if err == nil {
 		err = l.checkSealed(s, raw)

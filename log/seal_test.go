@@ -72,6 +72,23 @@ func there(fsys vfs.FS, name string) bool {
 	return err == nil
 }
 
+// TestSealInBackground: the work of sealing goes where the options say.
+func TestSealInBackground(t *testing.T) {
+	o, frames := sealable(t, crashfs.New())
+	runs := 0
+	o.Background = func(fn func()) {
+		runs++
+		fn()
+	}
+	d, _ := mustOpen(t, o)
+	n, err := d.Seal()
+	if err != nil || n == 0 || runs != n {
+		t.Errorf("%d segments were sealed in %d runs: %v", n, runs, err)
+	}
+	_ = d.Close(false)
+	whole(t, o, frames)
+}
+
 // TestSealCrash ends the process, or takes the power, after each write of sealing three segments: no frame is
 // lost, and sealing starts over.
 func TestSealCrash(t *testing.T) {

@@ -106,7 +106,7 @@ func Open(o Options) (*Engine, *Report, error) {
 	if o.Log.Shards > MaxShards {
 		return nil, nil, fmt.Errorf("engine: shards = %d: at most %d", o.Log.Shards, MaxShards)
 	}
-	o.Log.Now, o.Log.Logger = e.now, e.logger
+	o.Log.Now, o.Log.Logger, o.Log.Background = e.now, e.logger, inBackground
 	if p := o.Snapshots; p != nil {
 		o.Log.KeepBytes, o.Log.KeepTime = p.LogKeepBytes, p.LogKeepTime
 	}
