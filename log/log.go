@@ -179,6 +179,12 @@ func (l *Log) Base() uint64 {
 	if l.serveAll {
 		return l.oldestOfCurrent()
 	}
+	// The window's index is coarse: what it names may lie before the segment that the window begins in.
+	return max(l.indexedBase(), l.oldestOfCurrent())
+}
+
+// indexedBase returns the first offset that the window's index has for the window, which may have been dropped already.
+func (l *Log) indexedBase() uint64 {
 	off, ok := l.windowBase()
 	if ok {
 		return off

@@ -288,3 +288,36 @@ func TestLineageIsTrimmed(t *testing.T) {
 	_ = d.Close(false)
 	mustOpen(t, o)
 }
+
+// TestBaseIsOnDisk: the base can be read at any time while segments are dropped behind the window, also where the window's index names a
+// frame before it.
+func TestBaseIsOnDisk(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Ephemeral, o.SegmentBytes, o.Window = true, 4000, 256<<10 // the index has an entry every 256 bytes
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	rng := rand.New(rand.NewPCG(4, 2))
+	for range 300 {
+		for range 20 + rng.IntN(10) {
+			put(t, l, 1)
+		}
+		if err := l.roll(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.DropUnneeded(); err != nil {
+			t.Fatal(err)
+		}
+		base := l.Base()
+		r, err := l.NewReader(Cursor{l.Generation(), base}, ReaderOptions{Feed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := r.Next(); err != nil || f.Cursor.Offset != base {
+			t.Fatalf("at the base %d: %v; the oldest frame on disk is %d", base, err, l.oldestOfCurrent())
+		}
+		r.Close()
+	}
+	if l.oldestOfCurrent() == 0 {
+		t.Error("nothing was dropped")
+	}
+}

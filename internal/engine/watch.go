@@ -15,14 +15,13 @@ type Watch struct {
 	dirty atomic.Bool
 
 	mu   sync.Mutex // taken after a shard lock
-	keys []watchedKey
+	keys map[string]*watchedKey
 	size int // bytes of the keys' names
 }
 
 type watchedKey struct {
 	shard   int
-	key     string
-	expired bool // was already past its deadline when watched: its removal is no change
+	expired bool // was already past its deadline when watched: its removal is no change; guarded by the shard's lock
 }
 
 // NewWatch returns an empty watch.
@@ -41,12 +40,12 @@ func (w *Watch) Memory(perKey int) int { return w.size + perKey*len(w.keys) }
 func (w *Watch) Add(key []byte) {
 	i, sh := w.e.lockShardOf(key)
 	defer sh.mu.Unlock()
-	k := watchedKey{shard: i, key: string(key)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if slices.ContainsFunc(w.keys, func(o watchedKey) bool { return o.key == k.key }) {
+	if _, has := w.keys[string(key)]; has {
 		return
 	}
+	k, name := &watchedKey{shard: i}, string(key)
 	if e, ok := sh.ks.Lookup(key); ok {
 		ms, has := e.Deadline()
 		k.expired = has && ms <= w.e.now()
@@ -54,9 +53,12 @@ func (w *Watch) Add(key []byte) {
 	if sh.watched == nil {
 		sh.watched = make(map[string][]*Watch)
 	}
-	sh.watched[k.key] = append(sh.watched[k.key], w)
-	w.keys = append(w.keys, k)
-	w.size += len(k.key)
+	sh.watched[name] = append(sh.watched[name], w)
+	if w.keys == nil {
+		w.keys = make(map[string]*watchedKey)
+	}
+	w.keys[name] = k
+	w.size += len(name)
 }
 
 // Clear forgets all keys and the dirty mark (UNWATCH, EXEC, DISCARD, disconnect).
@@ -65,14 +67,14 @@ func (w *Watch) Clear() {
 	keys := w.keys
 	w.keys, w.size = nil, 0
 	w.mu.Unlock()
-	for _, k := range keys {
+	for name, k := range keys {
 		sh := w.e.shards[k.shard]
 		sh.mu.Lock()
-		list := slices.DeleteFunc(sh.watched[k.key], func(o *Watch) bool { return o == w })
+		list := slices.DeleteFunc(sh.watched[name], func(o *Watch) bool { return o == w })
 		if len(list) == 0 {
-			delete(sh.watched, k.key)
+			delete(sh.watched, name)
 		} else {
-			sh.watched[k.key] = list
+			sh.watched[name] = list
 		}
 		sh.mu.Unlock()
 	}
@@ -85,11 +87,11 @@ func (w *Watch) dirtyAt(now int64) bool {
 	if w.dirty.Load() {
 		return true
 	}
-	for _, k := range w.keys {
+	for name, k := range w.keys {
 		if k.expired {
 			continue
 		}
-		if e, ok := w.e.shards[k.shard].ks.Lookup([]byte(k.key)); ok {
+		if e, ok := w.e.shards[k.shard].ks.Lookup([]byte(name)); ok {
 			if ms, has := e.Deadline(); has && ms <= now {
 				return true
 			}
@@ -144,11 +146,10 @@ func markDirty(list []*Watch, removed string) {
 func (w *Watch) forgetExpired(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.keys {
-		if w.keys[i].key == key && w.keys[i].expired {
-			w.keys[i].expired = false
-			return true
-		}
+	k := w.keys[key]
+	if k == nil || !k.expired {
+		return false
 	}
-	return false
+	k.expired = false
+	return true
 }
