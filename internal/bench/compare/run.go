@@ -152,7 +152,7 @@ func (r *runner) cell(ctx context.Context, f *fleet, c cell) error {
 	samples := make([][]sample, len(f.targets))
 	for round := range r.o.Rounds {
 		for turn := range f.targets {
-			i := turnOf(round, turn, len(f.targets))
+			i := bench.TurnOf(round, turn, len(f.targets))
 			r.o.Progress.Say("%s: %d/%d %s", c, round+1, r.o.Rounds, f.servers[i].Name)
 			s, err := r.driver.run(ctx, f.targets[i], c, n)
 			if err != nil {
@@ -178,16 +178,6 @@ func (r *runner) cell(ctx context.Context, f *fleet, c cell) error {
 	}
 	r.finish(rows)
 	return nil
-}
-
-// turnOf returns the server to measure at a turn of a round: A B C, then C B A, and so on. The disk still
-// writes what the server before was sent, so whoever always follows the same one is measured with a bias:
-// two equal servers differed by 4% when one followed the fastest writer and the other the slowest.
-func turnOf(round, turn, servers int) int {
-	if round%2 == 1 {
-		return servers - 1 - turn
-	}
-	return turn
 }
 
 // newRows returns a row for each server.

@@ -63,7 +63,7 @@ func (r *runner) restart(ctx context.Context) (err error) {
 	times := make([][]float64, len(r.peers))
 	for round := range r.o.Rounds {
 		for turn := range f.servers {
-			i := turnOf(round, turn, len(f.servers))
+			i := bench.TurnOf(round, turn, len(f.servers))
 			s := f.servers[i]
 			r.o.Progress.Say("restart %d: %s", round+1, s.Name)
 			took, err := s.Restart()
