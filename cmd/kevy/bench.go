@@ -29,6 +29,7 @@ temporary directory, and ends.
   feed filter   FEED.READ PREFIX with 1 frame in 1,000 that matches
   feed latency  from a write's reply to its frame, delivered by FEED.READ BLOCK
   feed writers  SET with 0, 1 and 16 consumers following, and without the feed (starts its servers)
+  replica       SET with 0 and 1 replica, catching up, lag, full copies beside redis-server's (starts its servers)
   view          SET while a snapshot is being written (BGSAVE), and while none is
   compare       kevy beside redis-server and others, in turn; arguments are further servers, name=path
 
@@ -58,7 +59,8 @@ var benchTools = map[string]benchTool{
 	"feed drain":   {drainFlags, onTarget(bench.Drain, "--feed-buffer-size", "1gb"), false},
 	"feed filter":  {drainFlags, onTarget(bench.Filter, "--feed-buffer-size", "1gb"), false},
 	"feed latency": {latencyFlags, onTarget(bench.Latency), false},
-	"feed writers": {writersFlags, runWriters, false},
+	"feed writers": {writersFlags, runStarted(bench.Writers), false},
+	"replica":      {writersFlags, runStarted(bench.Replica), false},
 	"view":         {viewFlags, onTarget(bench.View), false},
 	"compare":      {compareFlags, runCompare, true},
 }
@@ -227,12 +229,17 @@ func viewFlags(fs *pflag.FlagSet, o *benchOptions) {
 	writeFlags(fs, o, 50)
 }
 
-func runWriters(ctx context.Context, o *benchOptions, _ []string) (any, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return nil, err
+// runStarted makes a subcommand of a benchmark that starts its servers itself.
+func runStarted[R any](
+	measure func(ctx context.Context, path string, o bench.FeedOptions) (R, error),
+) func(context.Context, *benchOptions, []string) (any, error) {
+	return func(ctx context.Context, o *benchOptions, _ []string) (any, error) {
+		path, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		return measure(ctx, path, o.feed)
 	}
-	return bench.Writers(ctx, path, o.feed)
 }
 
 func compareFlags(fs *pflag.FlagSet, o *benchOptions) {

@@ -190,6 +190,35 @@ func TestWriters(t *testing.T) {
 	prints(t, rows, "feed disabled")
 }
 
+func TestReplica(t *testing.T) {
+	path, err := proc.Kevy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Replica(t.Context(), path, FeedOptions{Frames: 2000, Rounds: 1, Time: 200 * time.Millisecond, Clients: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Writes) != 2 || r.Writes[0].Rate == 0 || r.Writes[1].Rate == 0 || r.Writes[1].Ratio == 0 {
+		t.Errorf("writes: %+v", r.Writes)
+	}
+	if r.CatchUp.Frames == 0 || r.CatchUp.Rate == 0 {
+		t.Errorf("catching up: %+v", r.CatchUp)
+	}
+	if r.Lag.Deliver.Count == 0 || r.Lag.Lost != 0 {
+		t.Errorf("lag: %+v", r.Lag)
+	}
+	for _, c := range r.Copies {
+		if c.Keys != 2000 || c.Seconds == 0 {
+			t.Errorf("full copy: %+v", c)
+		}
+	}
+	var out strings.Builder
+	if err := Print(&out, r); err != nil || len(r.Copies) == 0 || !strings.Contains(out.String(), "full copy, kevy") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
 func TestView(t *testing.T) {
 	target := kevy(t)
 	o := tiny

@@ -42,6 +42,11 @@ type stamps struct {
 // shard with BLOCK, and measures from the write's reply to its frame. A frame that comes before the
 // reply counts as 0.
 func Latency(ctx context.Context, t *Target, o FeedOptions) (r LatencyResult, err error) {
+	return latency(ctx, t, t.Addr, o)
+}
+
+// latency is Latency with a consumer that reads the feed of the server at addr: t, or a replica of it.
+func latency(ctx context.Context, t *Target, addr string, o FeedOptions) (r LatencyResult, err error) {
 	setDefault(&o.Clients, latencyClients)
 	o.EnsureDefaults()
 	if o.Size < len(valueOf(0)) {
@@ -57,7 +62,7 @@ func Latency(ctx context.Context, t *Target, o FeedOptions) (r LatencyResult, er
 	s := &stamps{begin: time.Now()}
 	n := min(int(r.Asked*o.Time.Seconds()*1.1)+o.Clients*o.Pipeline, maxStamps)
 	s.acked, s.arrived = make([]time.Duration, n), make([]time.Duration, n)
-	fs, err := follow(ctx, t.Addr, 1, s.arrive)
+	fs, err := follow(ctx, addr, 1, s.arrive)
 	if err != nil {
 		return r, err
 	}
