@@ -12,6 +12,7 @@ import (
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log/effect"
 )
 
 // copyGroups appends the groups of from, from c on, to the log to, as they are.
@@ -245,5 +246,37 @@ func TestAsideOfDropped(t *testing.T) {
 		if _, err := mem.Stat(name); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestPeekKey: keys of raw frames, whole ones only.
+func TestPeekKey(t *testing.T) {
+	d, _ := mustOpen(t, testOptions(vfs.NewMem()))
+	l := d.Log(0)
+	l.Begin(1, ByClient, 0, 0)
+	l.Append(set("one", "value"))
+	l.Append(&effect.Effect{Op: effect.Del, Args: [][]byte{[]byte("a"), []byte("b")}})
+	l.End()
+	l.Begin(1, ByClient, 7, 3)
+	l.Append(set("two", "v"))
+	l.End()
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	raw := rawFrames(t, l)
+	for i, want := range []string{"one", "", "two"} {
+		key, size := PeekKey(raw)
+		if string(key) != want || size == 0 {
+			t.Fatalf("frame %d: key %q, %d bytes", i, key, size)
+		}
+		for n := range size {
+			if key, part := PeekKey(raw[:n]); key != nil || part != 0 {
+				t.Fatalf("frame %d, %d bytes of it: key %q, %d bytes", i, n, key, part)
+			}
+		}
+		raw = raw[size:]
+	}
+	if len(raw) != 0 {
+		t.Errorf("%d bytes are left", len(raw))
 	}
 }

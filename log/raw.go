@@ -42,3 +42,17 @@ func (e *Encoder) adopt(raw []byte, each func(off uint64, at, size int)) {
 	}
 	e.Buf = append(e.Buf, raw...)
 }
+
+// PeekKey returns the key of the frame that raw begins with, nil if a prefix filter may not test the frame, and the length of the frame: 0 when raw
+// does not hold the whole of it. It checks nothing but that: it is for who wants to know early which keys are coming.
+func PeekKey(raw []byte) (key []byte, size int) {
+	if len(raw) < frameHeader {
+		return nil, 0
+	}
+	size, err := frameSize(raw)
+	if err != nil || size > len(raw) {
+		return nil, 0
+	}
+	key, _ = frameKey(raw[:size])
+	return key, size
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/state"
 )
 
 // Foreign is a run of frames of one shard, as the store that is followed has them.
@@ -22,6 +23,9 @@ type Foreign struct {
 // maxQueued is how many bytes of a shard may wait for parts of other shards before no more of it should be asked for.
 const maxQueued = 16 << 20
 
+// keysAhead is for how many keys at a time the processor is asked, see state.Keyspace.PrefetchIndex.
+const keysAhead = 32
+
 // applyHold is how many bytes of frames at most are applied under one hold of a shard's lock.
 const applyHold = 64 << 10
 
@@ -33,6 +37,7 @@ type Applier struct {
 	shards []inbound
 	frames uint64
 	full   []atomic.Bool // by shard
+	hashes []uint64      // of keys that are coming
 	stops  []stop        // see FreezeAt
 }
 
@@ -41,6 +46,7 @@ type inbound struct {
 	queue []Foreign    // contiguous runs: neighbours are of different generations
 	st    *log.Stream  // over what is left of the first one; nil: to be made
 	read  int64        // bytes of that which are decoded
+	asked int64        // bytes of it whose keys the processor has been asked to bring
 	head  foreignGroup // the first group of queue, if it is there as a whole
 	ready bool         // head is
 }
@@ -182,6 +188,7 @@ func (a *Applier) batch(i int) (more bool, err error) {
 	defer func() { e.finish(locked, now) }()
 	for size := 0; size < applyHold; {
 		g := &in.head
+		a.prefetch(in, sh)
 		if err := e.room(1<<i, len(g.raw)+log.Overhead); err != nil {
 			return false, err
 		}
@@ -195,6 +202,31 @@ func (a *Applier) batch(i int) (more bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// prefetch asks for the records of the next keys, unless the head's has been asked for. REQUIRES: the head is ready; the lock of sh is held.
+func (a *Applier) prefetch(in *inbound, sh *shard) {
+	if in.read <= in.asked {
+		return
+	}
+	a.hashes, in.asked = a.hashes[:0], in.read-int64(len(in.head.raw))
+	for raw := in.queue[0].Raw[in.asked:]; len(a.hashes) < keysAhead; {
+		key, size := log.PeekKey(raw)
+		if size == 0 {
+			break
+		}
+		if key != nil {
+			a.hashes = append(a.hashes, state.Hash(a.e.Seed(), key))
+		}
+		raw = raw[size:]
+		in.asked += int64(size)
+	}
+	for _, h := range a.hashes {
+		sh.ks.PrefetchIndex(h)
+	}
+	for _, h := range a.hashes {
+		sh.ks.PrefetchRecord(h)
+	}
 }
 
 // together applies the group over several shards with the given id, if all its parts are there.
@@ -245,22 +277,23 @@ func (a *Applier) append(sh *shard, g *foreignGroup, now int64) error {
 		n.want &= WantKeys // which command it was is not known
 	}
 	for i := range g.n {
-		ef := &g.effects[i]
-		fold := func() {
-			if err := sh.fold(ef); err != nil {
-				crash(fmt.Errorf("engine: frame %d of the group at %s, from the store that is followed, does not fold: %s: %w", i, g.start, ef.Op, err))
-			}
-		}
 		if n == nil {
-			fold()
+			g.fold(sh, i)
 			continue
 		}
-		n.around(sh, &command.Planned{Shard: sh.id, Effect: *ef}, g.causes[i], fold)
+		n.around(sh, &command.Planned{Shard: sh.id, Effect: g.effects[i]}, g.causes[i], func() { g.fold(sh, i) })
 	}
 	n.deliver(1 << sh.id)
 	a.frames += uint64(g.n) //nolint:gosec // a count
 	a.e.measure(1 << sh.id)
 	return nil
+}
+
+// fold folds an effect of the group. REQUIRES: the lock of sh is held.
+func (g *foreignGroup) fold(sh *shard, i int) {
+	if err := sh.fold(&g.effects[i]); err != nil {
+		crash(fmt.Errorf("engine: frame %d of the group at %s, from the store that is followed, does not fold: %s: %w", i, g.start, g.effects[i].Op, err))
+	}
 }
 
 // generations begins the generations that all shards have come to.
@@ -296,6 +329,7 @@ func (a *Applier) decode(i int) error {
 			return fmt.Errorf("engine: shard %d: frames from %s on, the log ends at %s", i, at, tail)
 		}
 		in.st, in.read = log.NewRawStream(p.Raw, "frames of the store that is followed", i, at), 0
+		in.asked = 0
 	}
 	g.start, g.n, g.txn, g.mask = in.st.Cursor(), 0, 0, 0
 	for {
