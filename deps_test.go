@@ -39,7 +39,9 @@ var depsRules = map[string][]string{
 	"internal/acl":     {"internal/command"},
 	"internal/bench":   {}, // a client: nothing of kevy
 	"internal/client":  {},
-	"internal/replica": {"internal/client", "internal/engine", "internal/vfs", "log", "resp", "snapshot"},
+	"internal/replica": {
+		"internal/client", "internal/command", "internal/engine", "internal/rdb", "internal/vfs", "log", "log/effect", "resp", "snapshot", "state",
+	},
 	"internal/server": {
 		"internal/acl", "internal/archive", "internal/client", "internal/command", "internal/config", "internal/engine", "internal/feed", "internal/migrate", "internal/pubsub", "internal/replica", "internal/script", "internal/vfs",
 		"log", "log/effect", "resp", "snapshot", "state",

@@ -22,6 +22,33 @@ func planDump(c *Ctx) {
 	c.W.Bulk(rdb.Append(nil, &d.v, c.Shards[0].Limits.PlainDump))
 }
 
+// Dump makes the record of an RDB file of the effects that rebuild a key (state.View.Rebuild). Its zero value is one for the next key.
+type Dump struct {
+	Key      []byte
+	Deadline int64 // unix ms, 0: none
+	d        dump
+}
+
+// Add takes an effect, and copies what it needs.
+func (d *Dump) Add(e *effect.Effect) {
+	own := effect.Effect{Op: e.Op, Args: make([][]byte, len(e.Args))}
+	for i, a := range e.Args {
+		own.Args[i] = append([]byte{}, a...)
+	}
+	a := own.Args
+	d.Key = a[e.Op.KeyAt()]
+	switch {
+	case e.Op == effect.PExpireAt:
+		d.Deadline, _ = parseInt(a[1])
+	case e.Op == effect.Set && len(a) == 4: // key value PXAT ms
+		d.Deadline, _ = parseInt(a[3])
+	}
+	d.d.add(own)
+}
+
+// Value returns the value.
+func (d *Dump) Value() *rdb.Value { return &d.d.v }
+
 // dump collects the effects that rebuild a key.
 type dump struct {
 	v      rdb.Value

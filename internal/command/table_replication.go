@@ -11,7 +11,7 @@ var replicationCommands = []*Command{
 		Complexity:  "O(1)",
 		Categories:  "admin slow dangerous",
 		Doc:         replicaofDoc,
-		Differences: "the source must be a kevy with as many shards",
+		Differences: "a source that is a kevy must have as many shards; of a stock Redis database 0 is taken",
 	},
 	{
 		Name: "slaveof", Arity: 3,
@@ -47,6 +47,29 @@ var replicationCommands = []*Command{
 			{Name: "abort", Type: "pure-token", Token: "ABORT", Flags: []string{"optional"}},
 			{Name: "milliseconds", Type: "integer", Token: "TIMEOUT", Flags: []string{"optional"}},
 		},
+	},
+	{
+		Name: "psync", Arity: -3,
+		Flags: Admin | NoScript | NoMulti | NoAsyncLoading,
+		Scope: ScopeNone,
+		Group: "server", Since: "2.8.0",
+		Summary:    "An internal command used in replication.",
+		Categories: "admin slow dangerous",
+		Doc: []Arg{
+			{Name: "replicationid", Type: "string"},
+			{Name: "offset", Type: "integer"},
+		},
+		Differences: "the replica always gets a full copy; it must have said REPLCONF capa eof",
+	},
+	{
+		Name: "replconf", Arity: -1,
+		Flags: Admin | NoScript | Stale | AllowBusy | Loading,
+		Scope: ScopeNone,
+		Group: "server", Since: "3.0.0",
+		Summary:    "An internal command for configuring the replication stream.",
+		Complexity: "O(1)",
+		Categories: "admin slow dangerous",
+		DocFlags:   []string{"syscmd"},
 	},
 	{
 		Name: "repl.hello", Arity: 6,

@@ -48,6 +48,12 @@ func (v *Views) Digest(prefix []byte) (keys int, digest string) {
 	return keys, command.FormatDigest(sum)
 }
 
+// View returns the view of a shard, which belongs to one goroutine at a time.
+func (v *Views) View(shard int) *state.View { return v.views[shard] }
+
+// Await returns when all that the views show is as safe as the policy promises. After an error it never will be.
+func (v *Views) Await() error { return misconf(v.e.Await(&v.safe)) }
+
 // Close ends the views, and returns when all they showed is as safe as the policy promises. After an error it never will be.
 func (v *Views) Close() error {
 	for i, view := range v.views {

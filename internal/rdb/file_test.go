@@ -117,6 +117,36 @@ func TestFileBad(t *testing.T) {
 	}
 }
 
+// TestFileWriter: what is written is read again, in pieces of any length.
+func TestFileWriter(t *testing.T) {
+	values := []Value{
+		{Kind: String, Text: []byte(strings.Repeat("long ", 200_000))},
+		{Kind: List, Items: [][]byte{[]byte("a"), []byte("12")}},
+		{Kind: Hash, Items: [][]byte{[]byte("f"), []byte("v")}, Deadlines: []int64{1 << 41}},
+		{Kind: ZSet, Items: [][]byte{[]byte("m")}, Scores: []float64{1.5}},
+	}
+	var out bytes.Buffer
+	w := NewFileWriter(&out, "redis-ver", "7.2.0", "n", "12")
+	err := w.Function([]byte("code"))
+	for i := range values {
+		err = errors.Join(err, w.Key(fmt.Append(nil, "key", i), int64(i)*1000, &values[i]))
+	}
+	if err = errors.Join(err, w.End()); err != nil {
+		t.Fatal(err)
+	}
+	f, got, err := readAll(iotest.HalfReader(&out))
+	if err != nil || len(got) != 5 || f.Aux()["n"] != "12" || f.Version() != 10 {
+		t.Fatal(err, len(got), f)
+	}
+	for i, want := range []string{
+		`0 "code" "" 0 -1 -1`, `0 "" "key0" 0 -1 -1 "long `, `0 "" "key1" 1000 -1 -1 "" ["a" "12"]`, `0 "" "key2" 2000 -1 -1 "" ["f" "v"]`, `0 "" "key3" 3000 -1 -1 "" ["m"]`,
+	} {
+		if !strings.HasPrefix(got[i], want) {
+			t.Errorf("%.80s\nwant %s", got[i], want)
+		}
+	}
+}
+
 // FuzzFile: a file is read or refused, whatever the pieces it comes in; the payloads of what is read can be decoded.
 func FuzzFile(f *testing.F) {
 	f.Add(fileOf(10, oddRecords))

@@ -64,6 +64,7 @@ type Link struct {
 	parts   []part   // of the reply that is being made
 	full    bool     // a set has been fetched since HELLO
 	pulls   uint64
+	onClose func() // may be nil
 
 	// guarded by src.mu
 	acks  []Ack
@@ -106,8 +107,14 @@ func (s *Source) Hello(args [][]byte, remote string) (*Link, []byte, error) {
 	return k, b, nil
 }
 
+// OnClose sets what Close calls first.
+func (k *Link) OnClose(fn func()) { k.onClose = fn }
+
 // Close ends the link.
 func (k *Link) Close() {
+	if k.onClose != nil {
+		k.onClose()
+	}
 	k.closeFiles()
 	k.closeReaders()
 	s := k.src

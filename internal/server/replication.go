@@ -97,11 +97,7 @@ func (srv *Server) follow(host, port string, over *replica.TakeOver) error {
 			return user, password
 		},
 		Announce: srv.announced,
-		Timeout: func() time.Duration {
-			var seconds atomic.Int64
-			setNumber(srv.config(), "repl-timeout", &seconds)
-			return time.Duration(seconds.Load()) * time.Second
-		},
+		Timeout:  srv.replTimeout,
 	})
 	if err != nil {
 		srv.setGate(gateFollower, srv.eng.Following())
@@ -110,6 +106,13 @@ func (srv *Server) follow(host, port string, over *replica.TakeOver) error {
 	srv.repl.follower.Store(f)
 	srv.checkStale()
 	return nil
+}
+
+// replTimeout is after what silence a link counts as lost.
+func (srv *Server) replTimeout() time.Duration {
+	var seconds atomic.Int64
+	setNumber(srv.config(), "repl-timeout", &seconds)
+	return time.Duration(seconds.Load()) * time.Second
 }
 
 // announced is the address at which others reach this server.
@@ -227,6 +230,8 @@ func registerReplication(r registry) {
 	r["slaveof"] = replicaofCommand
 	r["failover"] = failoverCommand
 	r["repl.takeover"] = replTakeOverCommand
+	r["psync"] = psyncCommand
+	r["replconf"] = replconfCommand
 	r["repl.hello"] = replHelloCommand
 	r["repl.snapshot"] = func(s *session, args [][]byte) {
 		args = cloneArgs(args)

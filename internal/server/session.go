@@ -48,7 +48,8 @@ type session struct {
 	noEvict bool
 
 	link    *replica.Link // a replica's for frames, nil for others
-	replica bool          // it is one of a replica's two connections
+	stock   stockReplica
+	replica bool // it is one of a replica's two connections
 
 	multi multi
 	spans []span         // replies of this turn that acknowledge something logged

@@ -339,3 +339,77 @@ func (m *moving) refused(why string) {
 		return ""
 	})
 }
+
+// stockReplica is a redis-server that follows a kevy through a proxy.
+func stockReplica(t *testing.T, srv *proc.Server, link *proc.Proxy) *wire.Conn {
+	t.Helper()
+	s, redis := stock(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("kevy:\n%s\nredis:\n%s", srv.Log(), s.Log())
+		}
+	})
+	r := redis.conns[1]
+	for _, line := range []string{"SET old junk", "REPLICAOF 127.0.0.1 " + strconv.Itoa(link.Port)} {
+		if _, err := r.Must(strings.Fields(line)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// TestStockReplica has a stock redis-server follow a kevy of several shards under load: it takes a copy, and again after its link was cut, and then has the same keys by
+// DUMP. WAIT at kevy counts it.
+func TestStockReplica(t *testing.T) {
+	srv := proc.ForTest(t, "--shards", "3")
+	kevy := &Target{Name: "kevy", Addr: srv.Addr}
+	t.Cleanup(kevy.Close)
+	if err := kevy.reset(); err != nil {
+		t.Fatal(err)
+	}
+	play(t, kevy, 900)
+	link := proc.NewProxy(t, srv.Port)
+	r := stockReplica(t, srv, link)
+	up := func() {
+		t.Helper()
+		until(t, "redis has a link", func() string {
+			if got := field(t, r, "master_link_status"); got != "up" {
+				return got
+			}
+			return ""
+		})
+	}
+	up()
+	var over atomic.Bool
+	var writers sync.WaitGroup
+	writers.Go(func() { churn(t, srv, &over) })
+	t.Cleanup(func() { over.Store(true); writers.Wait() })
+	c := kevy.conns[1]
+	for n := range migrateFlags.Rounds(3) {
+		play(t, kevy, uint64(n)+910)
+		up()
+		if n == 1 {
+			link.Cut()
+		}
+	}
+	over.Store(true)
+	writers.Wait()
+	until(t, "a second copy", func() string {
+		got, err := c.Must("INFO", "stats")
+		if err != nil || !strings.Contains(got.Text(), "sync_full:2\r\n") {
+			return fmt.Sprint(err)
+		}
+		return ""
+	})
+	up()
+	if got, err := c.Must("WAIT", "1", "20000"); err != nil || got.Text() != "1" {
+		t.Errorf("WAIT: %s, %v", got.String(), err)
+	}
+	equal(t, "DUMP of all keys", func() (want, got []string) { return dumps(t, r), dumps(t, c) })
+	if got, err := r.Must("FUNCTION", "LIST"); err != nil || len(got.Elems) != 1 {
+		t.Errorf("libraries: %s, %v", got.String(), err)
+	}
+	if got := field(t, c, "slave0"); !strings.Contains(got, "state=online") {
+		t.Errorf("kevy says of its replica: %s", got)
+	}
+}
