@@ -71,7 +71,7 @@ func same(t *testing.T, got []string, want ...string) {
 
 // TestAOF runs what append-only files have: transactions, annotations, scripts of old versions, deadlines that have passed, FLUSHALL.
 func TestAOF(t *testing.T) {
-	path := write(t, filepath.Join(t.TempDir(), "a.aof"), "#TS:1700000000\r\n"+aof("SELECT 0", "SET gone 1", "FLUSHALL", "SET a 1", "MULTI", "INCR a", "RPUSH l x", "EXEC",
+	path := write(t, filepath.Join(t.TempDir(), "a.aof"), "#TS:1700000000\r\n"+aof("SELECT 0", "SET gone 1", "FLUSHALL", "SET a 1", "MULTI", "INCR a", "RPUSH l x", "SWAPDB 0 0", "EXEC",
 		"EVAL redis.call('incrby',KEYS[1],5) 1 a", "SET due 1", "PEXPIREAT due 1000", "PERSIST due", "PUBLISH c m"))
 	to := filepath.Join(t.TempDir(), "new")
 	r, err := migrate.Run(t.Context(), migrate.Options{AOF: path, To: to, Shards: 1})
@@ -170,6 +170,7 @@ func TestRefused(t *testing.T) {
 		aof("MULTI", "MULTI"):              "MULTI inside one",
 		aof("SET a"):                       "wrong number of arguments",
 		aof("SELECT x"):                    "no database",
+		aof("SWAPDB 0 1"):                  "moves keys between databases",
 		"*1\r\n$x\r\n":                     "Protocol error",
 		"*1\r\n$0\r\n\r\n":                 "unknown command ''",
 		"REDIS0010\xff12345678":            "checksum",

@@ -58,6 +58,7 @@ type FollowerInfo struct {
 	Port  string
 	Acks  []Ack         // nil: none has come
 	Since time.Duration // since the last one
+	Stock bool          // it is no kevy
 }
 
 // Followers returns the followers that are connected, in the order of their ids.
@@ -68,7 +69,7 @@ func (s *Source) Followers() []FollowerInfo {
 	for _, k := range s.links {
 		at := strings.LastIndexByte(k.addr, ':')
 		out = append(out, FollowerInfo{
-			ID: k.id, Host: strings.Trim(k.addr[:at], "[]"), Port: k.addr[at+1:], Acks: k.acks, Since: time.Since(k.acked),
+			ID: k.id, Host: strings.Trim(k.addr[:at], "[]"), Port: k.addr[at+1:], Acks: k.acks, Since: time.Since(k.acked), Stock: k.stock,
 		})
 	}
 	slices.SortFunc(out, func(a, b FollowerInfo) int { return strings.Compare(a.ID, b.ID) })

@@ -65,6 +65,7 @@ type Link struct {
 	full    bool     // a set has been fetched since HELLO
 	pulls   uint64
 	onClose func() // may be nil
+	stock   bool   // the follower is no kevy
 
 	// guarded by src.mu
 	acks  []Ack

@@ -67,7 +67,7 @@ type streamMark struct {
 // NewStock begins to serve a replica that is reached at host and port. send hands bytes to it, which it takes over, and returns when there may be more.
 func (s *Source) NewStock(host, port string, random []byte, send func(b []byte) error) *Stock {
 	id := hex.EncodeToString(random)
-	k := &Link{src: s, id: id, addr: net.JoinHostPort(host, port)}
+	k := &Link{src: s, id: id, addr: net.JoinHostPort(host, port), stock: true}
 	s.mu.Lock()
 	s.links[id] = k
 	s.mu.Unlock()

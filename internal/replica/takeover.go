@@ -91,7 +91,7 @@ func (o *Order) Obeyed(dir *log.Dir) bool {
 	return true
 }
 
-// InStep waits until a follower has applied everything that is appended, and returns it: any, or the one at host and port.
+// InStep waits until a follower that is a kevy has applied everything that is appended, and returns it: any, or the one at host and port.
 func (s *Source) InStep(ctx context.Context, host, port string) (f FollowerInfo, err error) {
 	for {
 		s.mu.Lock()
@@ -99,7 +99,7 @@ func (s *Source) InStep(ctx context.Context, host, port string) (f FollowerInfo,
 		s.mu.Unlock()
 		tails := s.Tails()
 		for _, f := range s.Followers() {
-			if (host == "" || f.Is(host, port)) && s.covers(f.Acks, tails, false) {
+			if !f.Stock && (host == "" || f.Is(host, port)) && s.covers(f.Acks, tails, false) {
 				return f, nil
 			}
 		}

@@ -72,8 +72,8 @@ func psyncCommand(s *session, _ [][]byte) {
 	switch f := srv.repl.follower.Load(); {
 	case s.stock.stream != nil:
 		return // as Redis: it is being served
-	case f != nil && !f.Status().Up:
-		s.w.Error("NOMASTERLINK Can't SYNC while not connected with my master")
+	case f != nil && (f.Stopped() || !f.Status().Up):
+		s.w.Error(msgNoMasterLink)
 		return
 	case !s.stock.eof:
 		s.w.Error(msgNoEOF)
@@ -99,9 +99,8 @@ func psyncCommand(s *session, _ [][]byte) {
 	}
 	s.link = k.Link()
 	s.link.OnClose(cancel)
-	s.conn.SetIdleExempt(true)
+	s.servesReplica()
 	s.conn.SetOutputBounds(&unbounded)
-	s.setInfo(func(i *clientInfo) { i.replica = true })
 	addr := net.JoinHostPort(host, s.stock.port)
 	srv.log.Info("replication: a replica that is no kevy gets a full copy", "replica", addr)
 	go func() {

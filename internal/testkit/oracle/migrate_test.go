@@ -409,6 +409,9 @@ func TestStockReplica(t *testing.T) {
 	if got, err := r.Must("FUNCTION", "LIST"); err != nil || len(got.Elems) != 1 {
 		t.Errorf("libraries: %s, %v", got.String(), err)
 	}
+	if got, err := c.Do("FAILOVER"); err != nil || got.Text() != "ERR FAILOVER requires connected replicas." {
+		t.Errorf("FAILOVER to a stock Redis: %s, %v", got.String(), err)
+	}
 	if got := field(t, c, "slave0"); !strings.Contains(got, "state=online") {
 		t.Errorf("kevy says of its replica: %s", got)
 	}
