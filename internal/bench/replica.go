@@ -257,7 +257,9 @@ func fullCopies(ctx context.Context, path string, o *FeedOptions) (rows []FullCo
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	results := make([][]FullCopiesRow, len(programs))
 	for round := range o.Rounds {
-		for i, p := range programs {
+		for turn := range programs {
+			i := TurnOf(round, turn, len(programs))
+			p := programs[i]
 			row, err := p.copy(ctx, filepath.Join(dir, fmt.Sprint(p.name, round)), o)
 			if err != nil {
 				return nil, err

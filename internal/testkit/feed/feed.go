@@ -146,11 +146,11 @@ func Read(c *wire.Conn, shard int, from Cursor, more ...string) ([]Frame, Cursor
 		if off, _ := f.Elems[0].Int(); off != want.Off {
 			return nil, from, fmt.Errorf("shard %d: frame %d where %v was due", shard, off, want)
 		}
-		raw := ""
+		var raw strings.Builder
 		for j := range f.Elems[1:] {
-			raw += string(f.Elems[1+j].Raw)
+			raw.Write(f.Elems[1+j].Raw)
 		}
-		frames = append(frames, Frame{want, raw})
+		frames = append(frames, Frame{want, raw.String()})
 		want.Off++
 	}
 	if want != next {

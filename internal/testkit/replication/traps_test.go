@@ -174,7 +174,7 @@ func TestCursorsAfterFork(t *testing.T) {
 		} {
 			args := []string{"FEED.READ", strconv.Itoa(shard), strconv.FormatUint(k.gen, 10), strconv.FormatUint(k.off, 10), "COUNT", "4096", "WITHMETA"}
 			r := b.do(append(args, "LINEAGE")...)
-			got := strings.Split(r.Text(), " ")[0]
+			got, _, _ := strings.Cut(r.Text(), " ")
 			if !r.IsError() {
 				got = strconv.Itoa(len(r.Elems[2].Elems))
 			}
