@@ -62,8 +62,8 @@ func (s *Store) ChangesTail() (log.Cursor, error) {
 	return s.e.Dir().Log(0).Tail(), nil
 }
 
-// ChangesSince returns up to limit changes (at least 1, at most 4096) from cursor on. With
-// prefixes, changes of single keys that start with none of them are left out; others are always
+// ChangesSince returns up to limit changes (at least 1, at most 4096) from cursor on, about 4 MiB of them at most, but never less than
+// one. With prefixes, changes of single keys that start with none of them are left out; others are always
 // delivered. An empty batch means caught up. Errors: *ResyncError, ErrCursorAhead, ErrFeedDisabled.
 func (s *Store) ChangesSince(cursor log.Cursor, limit int, prefixes ...[]byte) (Batch, error) {
 	if err := s.enter(); err != nil {
@@ -147,7 +147,7 @@ type collector struct {
 	err     error
 }
 
-// collectBytes is about how many bytes of whole groups are collected at a time.
+// collectBytes is about how many bytes are collected at a time.
 const collectBytes = 4 << 20
 
 // Add implements feed.Sink.
@@ -169,10 +169,7 @@ func (c *collector) Add(f *log.Frame) (full bool) {
 
 // enough reports whether the batch may end behind f: with req.WithMeta between groups only, as FEED.READ does.
 func (c *collector) enough(f *log.Frame) bool {
-	if !c.req.WithMeta {
-		return len(c.changes) >= c.req.Count
-	}
-	return f.GroupLast && (len(c.changes) >= c.req.Count || c.bytes >= collectBytes)
+	return (f.GroupLast || !c.req.WithMeta) && (len(c.changes) >= c.req.Count || c.bytes >= collectBytes)
 }
 
 // Frames implements feed.Sink.

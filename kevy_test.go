@@ -298,6 +298,54 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// TestLargeChanges: a batch is bounded in bytes too, and has a change that is larger.
+func TestLargeChanges(t *testing.T) {
+	s := open(t, kevy.DefaultConfig().WithFeed(64<<20))
+	cur := must[log.Cursor](t)(s.ChangesTail())
+	sizes := []int{1 << 20, 1 << 20, 1 << 20, 9 << 20, 1 << 20, 1, 1 << 20}
+	for _, n := range sizes {
+		if err := s.Set("k", make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seen := 0; seen < len(sizes); {
+		b := must[kevy.Batch](t)(s.ChangesSince(cur, 4096))
+		bytes := 0
+		for _, c := range b.Changes {
+			if len(c.Argv[2]) != sizes[seen] {
+				t.Fatalf("change %d has %d bytes", seen, len(c.Argv[2]))
+			}
+			bytes += sizes[seen]
+			seen++
+		}
+		if last := sizes[seen-1]; len(b.Changes) == 0 || bytes-last >= 4<<20 {
+			t.Fatalf("%d changes of %d bytes, up to change %d", len(b.Changes), bytes, seen)
+		}
+		cur = b.Next
+	}
+}
+
+// TestFlushAllUndone: a FLUSHALL in a group that fails is undone with it.
+func TestFlushAllUndone(t *testing.T) {
+	s := open(t, kevy.DefaultConfig())
+	if err := s.Set("k", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("no")
+	err := s.Update(func(tx *kevy.Tx) error {
+		if err := tx.FlushAll(); err != nil {
+			return err
+		}
+		if _, ok, err := tx.Get("k"); ok || err != nil {
+			t.Errorf("inside: %v, %v", ok, err)
+		}
+		return failed
+	})
+	if v, ok, _ := s.Get("k"); !errors.Is(err, failed) || !ok || string(v) != "1" {
+		t.Errorf("afterwards: %q, %v, %v", v, ok, err)
+	}
+}
+
 func ExampleStore_ChangesSince() {
 	store, err := kevy.Open(kevy.DefaultConfig().WithFeed(0))
 	if err != nil {

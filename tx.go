@@ -18,7 +18,7 @@ var ErrTxDone = errors.New("kevy: the transaction is over")
 // Update runs fn as one group: its reads see its own writes and nothing changes in between; when fn
 // returns nil all writes are logged as one group, durable together or not at all; when it returns an
 // error or panics they are undone. fn must not use the Store itself. Other operations wait
-// meanwhile. A FLUSHALL inside is a group of its own and is not undone.
+// meanwhile.
 func (s *Store) Update(fn func(tx *Tx) error) error {
 	if err := s.enter(); err != nil {
 		return err

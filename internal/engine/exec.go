@@ -268,6 +268,10 @@ func (g *group) commit() error {
 	e := g.e
 	mask, size := e.extent(g.planned)
 	if err := e.room(mask, size); err != nil {
+		if !slices.ContainsFunc(g.planned, func(p command.Planned) bool { return !p.Expired }) {
+			g.rollback() // reads have met keys past their deadline: those stay hidden
+			return nil
+		}
 		return err
 	}
 	e.append(g.planned, mask, g.now, g.cause, false, nil)

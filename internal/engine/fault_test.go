@@ -54,6 +54,34 @@ func TestFailedLogRefusesWrites(t *testing.T) {
 	}
 }
 
+// TestReadsGoOn: keys past their deadline do not make a transaction of reads one of writes, which a log that takes nothing more refuses.
+func TestReadsGoOn(t *testing.T) {
+	for _, line := range []string{"MULTI ; GET due ; HGET h f ; GET a", "EVAL 'return {redis.call(\"GET\", KEYS[1]), redis.call(\"HGET\", KEYS[2], \"f\"), redis.call(\"GET\", KEYS[3])}' 3 due h a"} {
+		fs := faultfs.New(crashfs.New())
+		s := gate.Open(t, fs, 2, &gate.Clock{MS: 1_800_000_000_000})
+		s.E.SetActiveExpire(false)
+		for _, l := range []string{"SET due 1 PX 5", "HSET h f 1 g 2", "HPEXPIRE h 5 FIELDS 1 f", "SET a 2"} {
+			s.Do(l)
+		}
+		s.Clock.Advance(10)
+		want := "*3\r\n$-1\r\n$-1\r\n$1\r\n2\r\n"
+		fs.Inject(faultfs.OnPath(".seg", faultfs.FailNth(faultfs.OpWriteAt, 1, nil)))
+		if _, err := s.Try("SET b 1"); err == nil {
+			t.Fatal("the write was acknowledged")
+		}
+		fs.Inject(nil)
+		for range 2 {
+			if got := s.Do(line); got != want {
+				t.Errorf("%s: %q, want %q", line, got, want)
+			}
+		}
+		if got := s.Do("MULTI ; GET due ; SET a 3"); !strings.HasPrefix(got, "-MISCONF ") {
+			t.Errorf("a write: %q", got)
+		}
+		_ = s.E.Close(true)
+	}
+}
+
 // TestFlushOnFullDisk: a FLUSHALL that finds no space for the new generation is refused although its frame would find some. Nothing
 // has changed, and writes go on when there is space again.
 func TestFlushOnFullDisk(t *testing.T) {
