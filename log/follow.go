@@ -78,6 +78,7 @@ type Base struct {
 	HashSeed uint64
 	LastTxn  uint64 // new transaction ids go on above it
 	Set      string // the snapshot set, which is in its place, durably
+	TimeMS   int64  // unix ms of the set: frames appended behind it are not older
 	Cursors  []Cursor
 	Lineage  [][]Lineage // of each shard, up to the generation of its cursor
 	// Aside, if there are any, has a cursor for each shard from which on the old frames are kept, in the shard's cut directory, in
@@ -177,7 +178,7 @@ func (d *Dir) makeBase(shard int, number uint64, b *Base) error {
 	c, lin, dir := b.Cursors[shard], b.Lineage[shard], d.logs[shard].path
 	h := segmentHeader{
 		shard: shard, number: number, generation: c.Generation, base: c.Offset, parent: c.Generation, parentOff: c.Offset,
-		prev: number - 1, prevSize: headerBytes, cause: lin[len(lin)-1].Cause, createdMS: d.o.Now(),
+		prev: number - 1, prevSize: headerBytes, cause: lin[len(lin)-1].Cause, createdMS: d.o.Now(), lastTimeMS: b.TimeMS,
 	}
 	if err := removeIfThere(d.o.FS, path.Join(dir, segmentName(number))); err != nil {
 		return err

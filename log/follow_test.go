@@ -249,6 +249,35 @@ func TestAsideOfDropped(t *testing.T) {
 	}
 }
 
+// TestTimeBehindBase: frames that are appended behind a base are not older than it, though this store's clock is late and no
+// frame of the other store has come since.
+func TestTimeBehindBase(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	o.Follower = true
+	d, _ := mustOpen(t, o)
+	const at = 5000 // put's clock says 1000
+	d, _, err := d.Replace(&Base{HashSeed: 7, Set: "set", TimeMS: at, Cursors: []Cursor{{9, 3}}, Lineage: [][]Lineage{{{Generation: 9}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	d, _ = mustOpen(t, o) // it is on record
+	if err := d.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, d.Log(0), 1)
+	r, err := d.Log(0).NewReader(Cursor{d.Log(0).Generation(), 0}, ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if f, err := r.Next(); err != nil || f.TimeMS < at {
+		t.Errorf("a frame of %d behind a base of %d, %v", f.TimeMS, at, err)
+	}
+}
+
 // TestPeekKey: keys of raw frames, whole ones only.
 func TestPeekKey(t *testing.T) {
 	d, _ := mustOpen(t, testOptions(vfs.NewMem()))

@@ -120,7 +120,7 @@ func (b *Bootstrap) load(shard int, seed uint64) (*state.Keyspace, error) {
 
 // baseOf makes the base that a set is for those who know where it comes from.
 func baseOf(set *snapshot.Set, o Origin, aside []log.Cursor) *log.Base {
-	base := &log.Base{HashSeed: o.HashSeed, LastTxn: o.LastTxn, Set: set.ID, Cursors: set.Cursors(), Aside: aside}
+	base := &log.Base{HashSeed: o.HashSeed, LastTxn: o.LastTxn, Set: set.ID, TimeMS: set.TimeMS, Cursors: set.Cursors(), Aside: aside}
 	for i, c := range base.Cursors {
 		base.Lineage = append(base.Lineage, upTo(o.Lineage[i], c.Generation))
 	}
