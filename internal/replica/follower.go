@@ -186,12 +186,13 @@ func (f *Follower) run(ctx context.Context) {
 	defer f.dropFetch()
 	pause := firstPause
 	for ctx.Err() == nil {
-		frames := f.Status().Connects
+		was := f.Status()
 		err := f.connect(ctx)
 		if ctx.Err() != nil || errors.Is(err, errNotTaken) {
 			return
 		}
-		if f.Status().Connects != frames {
+		now := f.Status()
+		if now.Connects != was.Connects || f.boot != nil && now.SyncBytes > was.SyncBytes {
 			pause = firstPause
 		}
 		f.down(err.Error())

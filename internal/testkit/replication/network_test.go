@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -46,14 +45,7 @@ const nodePort = 6379
 // longer than min-replicas-max-lag allows, and no consumer sees a gap or another history.
 func TestNetwork(t *testing.T) {
 	rng := flags.Rand(t, 1)
-	net, hosts, err := netns.New(rng.Uint64(), "a", "b", "c", "near", "far")
-	if errors.Is(err, netns.ErrUnavailable) {
-		t.Skipf("no hosts of its own: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(net.Close)
+	net, hosts := network(t, rng.Uint64(), "a", "b", "c", "near", "far")
 	w := newWorld(t, rng, net, hosts)
 	n := flags.Rounds(6)
 	for i := range n {
