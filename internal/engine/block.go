@@ -340,8 +340,24 @@ func (x *waits) need(mask uint64, n int) {
 	}
 }
 
+// serves reports whether an effect can make a key ready. What it leaves out adds no element: planning the waiters' commands
+// again for it would only move them to the ends of their queues.
+func serves(e *effect.Effect) bool {
+	switch e.Op {
+	case effect.XAck, effect.XClaim, effect.XDel, effect.XTrim, effect.XSetID, effect.PExpireAt, effect.Persist:
+		return false
+	case effect.XGroup: // readers of a group that is gone get an error
+		sub := string(e.Args[0])
+		return sub == "CREATE" || sub == "DESTROY"
+	}
+	return true
+}
+
 // noteReady notes the keys of an effect that somebody waits for. REQUIRES: sh.mu held.
 func (sh *shard) noteReady(e *effect.Effect) {
+	if !serves(e) {
+		return
+	}
 	if e.Op.Keys() == effect.NoKeys {
 		for _, q := range sh.waits.queues {
 			if q.anyChange > 0 {

@@ -66,6 +66,34 @@ func TestBlockedClientsAreServedInOrder(t *testing.T) {
 	}
 }
 
+// What adds nothing to a stream leaves the readers that wait for it in their places, also in the queues of other keys.
+func TestBlockedReadersKeepTheirPlaces(t *testing.T) {
+	s := start(t, testOptions{})
+	w, first, second := s.client(), s.client(), s.client()
+	w.do("XGROUP CREATE x1 g $ MKSTREAM")
+	w.do("XGROUP CREATE x2 g $ MKSTREAM")
+	w.do("XADD x1 1-1 f v")
+	w.do("XREADGROUP GROUP g carol STREAMS x1 >")
+	first.send("XREADGROUP GROUP g bob COUNT 1 BLOCK 0 STREAMS x1 x2 > >")
+	s.waitBlocked(1)
+	second.send("XREADGROUP GROUP g alice BLOCK 0 STREAMS x2 >")
+	s.waitBlocked(2)
+	for _, line := range []string{
+		"XGROUP CREATECONSUMER x1 g dave", "XCLAIM x1 g dave 0 1-1", "XACK x1 g 1-1", "XGROUP DELCONSUMER x1 g dave", "XDEL x1 1-1",
+		"XSETID x1 5-0", "XGROUP SETID x1 g 0", "EXPIRE x1 1000", "PERSIST x1",
+	} {
+		w.do(line)
+	}
+	w.do("XADD x2 2-1 f v")
+	if got := first.read(); !strings.Contains(got, "2-1") {
+		t.Errorf("who came first got %s", got)
+	}
+	w.do("XADD x2 3-1 f v")
+	if got := second.read(); !strings.Contains(got, "3-1") {
+		t.Errorf("who came second got %s", got)
+	}
+}
+
 func TestBlockedTimeouts(t *testing.T) {
 	s := start(t, testOptions{})
 	c := s.client()

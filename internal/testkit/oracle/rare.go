@@ -212,7 +212,7 @@ func rareRows() []row {
 		}},
 		{weight: 1, fixed: true, make: func(*Gen) []string { return []string{"FUNCTION", "LOAD", libraryCode} }},
 		{weight: 2, fixed: true, make: func(*Gen) []string { return []string{"SCRIPT", "LOAD", loadedScript} }},
-		{weight: 4, make: func(g *Gen) []string { return []string{"EVAL_RO", g.pick(roScripts), "1", g.key()} }},
+		{weight: 4, fixed: true, make: func(g *Gen) []string { return []string{"EVAL_RO", g.pick(roScripts), "1", g.key()} }},
 		{weight: 9, fixed: true, make: func(g *Gen) []string {
 			return append([]string{"COMMAND", g.pick([]string{"GETKEYS", "GETKEYS", "GETKEYSANDFLAGS"})}, g.request()...)
 		}},

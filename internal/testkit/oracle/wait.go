@@ -68,7 +68,7 @@ var serveForms = []form{
 	{10, true, "XADD x ID f v"},
 	{3, true, "XACK x grp I I"},
 	{2, true, "XDEL x I"},
-	{2, true, "XGROUP SETID x grp $"}, // an earlier one wakes no reader in Redis
+	{3, true, "XGROUP SETID x grp I"},
 	{2, true, "XREADGROUP GROUP grp carol COUNT 1 STREAMS x >"},
 	{3, true, "SADD s m m"},
 	{3, true, "SORT s ALPHA STORE l"},
