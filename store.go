@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
@@ -230,7 +231,7 @@ func (s *Store) script(c *command.Ctx) error {
 		if c.Nested == nil || c.Cmd.Scope != command.ScopeAll {
 			return fmt.Errorf("kevy: %q needs a connection: an embedded store has none", c.Cmd.Name)
 		}
-		return s.scripts.Run(c, &script.Host{Local: s.local})
+		return s.scripts.Run(c, &script.Host{Began: time.Now(), Local: s.local})
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func runOne(c *command.Ctx, w *resp.Writer, args [][]byte, run func() error) err
 // local runs the rows without a planner.
 func (d *store) local(c *command.Ctx) error {
 	if c.Cmd.Group == "scripting" && c.Cmd.Scope == command.ScopeAll {
-		return d.scripts.Run(c, &script.Host{Local: d.local})
+		return d.scripts.Run(c, &script.Host{Began: time.Now(), Local: d.local})
 	}
 	c.W.Error("ERR the command changes no data here: it can't be imported")
 	return nil

@@ -47,6 +47,8 @@ func New(e *engine.Engine) *Runtime {
 
 // Host is what a runtime needs to know of who runs a script.
 type Host struct {
+	// Began is when the command that runs the script began: its time limit counts from then on.
+	Began time.Time
 	// Local runs rows without a planner.
 	Local func(*command.Ctx) error
 	// GiveWay, if set, is called now and then while the script runs.
@@ -112,7 +114,7 @@ func (rt *Runtime) execute(ctx *command.Ctx, h *Host, ip *interp, j *job) {
 		w.Error(bad)
 		return
 	}
-	r := &run{name: j.name, eval: j.eval, args: args, began: time.Now(), hook: &ip.hook}
+	r := &run{name: j.name, eval: j.eval, args: args, began: h.Began, hook: &ip.hook}
 	c := &rt.call
 	*c = call{
 		args: c.args[:0], ends: c.ends[:0], buf: c.buf[:0], w: resp.Writer{Buf: c.w.Buf[:0]},

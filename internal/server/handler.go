@@ -2,7 +2,6 @@ package server
 
 import (
 	"strings"
-	"time"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/resp"
@@ -85,7 +84,6 @@ func (s *session) execute(cmd *command.Command, args [][]byte) {
 		defer s.commandOver(cmd)
 	}
 	if cmd.Plan == nil {
-		s.loop.markedBy = nil
 		s.loop.count(cmd.ID)
 		s.handle(cmd, args)
 		return
@@ -159,14 +157,15 @@ func (s *session) handle(cmd *command.Command, args [][]byte) {
 		return
 	}
 	w, start, inExec := s.w, len(s.w.Buf), s.multi.running
-	began := time.Now()
+	began := s.clock(inExec)
+	s.began = s.srv.stats.start.Add(began)
 	s.args = args
 	fn(s, args)
 	if !inExec && s.conn.Parked() {
 		return // the session may be its job's now, and the job counts
 	}
 	s.args = nil
-	s.took(cmd, args, time.Since(began))
+	s.took(cmd, args, s.mark(inExec)-began)
 	if start < len(w.Buf) && w.Buf[start] == '-' {
 		s.countFailure(cmd, w.Buf[start:])
 	}

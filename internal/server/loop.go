@@ -91,8 +91,24 @@ func (l *loop) clock(s *session) time.Duration {
 	return time.Since(l.srv.stats.start)
 }
 
-// mark notes the end of a data command of s.
+// mark notes the end of a command of s.
 func (l *loop) mark(s *session) { l.marked, l.markedBy = time.Since(l.srv.stats.start), s }
+
+// clock and mark are the loop's, but for commands of a transaction, which may run off the loop.
+func (s *session) clock(inExec bool) time.Duration {
+	if inExec {
+		return time.Since(s.srv.stats.start)
+	}
+	return s.loop.clock(s)
+}
+
+func (s *session) mark(inExec bool) time.Duration {
+	if inExec {
+		return time.Since(s.srv.stats.start)
+	}
+	s.loop.mark(s)
+	return s.loop.marked
+}
 
 // loopOf returns the state of the event loop that carries c.
 func (srv *Server) loopOf(c *resp.Conn) *loop {

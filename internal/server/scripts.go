@@ -87,7 +87,7 @@ func scriptCommand(s *session, args [][]byte) {
 // startScript runs a script, beside its loop but while that waits. A script that gives way goes on on a goroutine, with
 // the connection parked.
 func (s *session) startScript(cmd *command.Command, args [][]byte) {
-	muted, began := s.muted(), time.Now()
+	muted, began := s.muted(), s.began
 	args = cloneArgs(args) // FUNCTION STATS shows them, and a parked connection reads on
 	s.work.begin(nil)
 	s.offLoop, s.jobRuns, s.args = true, true, nil
@@ -201,7 +201,7 @@ func (s *session) scriptHost() *script.Host {
 	}
 	s.host.OutOfMemory = s.srv.memory.full.Load()
 	s.host.NoWrites = noWrites(s.srv.gate.Load())
-	s.host.Allowed, s.host.May, s.host.GiveWay = nil, nil, nil
+	s.host.Allowed, s.host.May, s.host.GiveWay, s.host.Began = nil, nil, nil, s.began
 	if s.srv.access.users.Restricted() {
 		s.host.Allowed, s.host.May = s.scriptPermitted, s.scriptMay
 	}

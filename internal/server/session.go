@@ -3,6 +3,7 @@ package server
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kevydb/kevy/internal/acl"
 	"github.com/kevydb/kevy/internal/command"
@@ -41,6 +42,7 @@ type session struct {
 
 	cmd     *command.Command // the last one
 	args    [][]byte         // its arguments, while it runs
+	began   time.Time        // when it began, if it has no planner
 	user    string           // authenticated as
 	account atomic.Pointer[acl.Account]
 	reply   uint8

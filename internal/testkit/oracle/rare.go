@@ -21,6 +21,7 @@ var rarePools = map[string][]string{
 	"RT": {"0", "5000000", "-1", "x", "33177117420000"},
 	"RO": {"REPLACE", "ABSTTL", "IDLETIME 10", "FREQ 5", "FREQ 256", "IDLETIME -1", "foo", "replace"},
 	"M":  {"MIN", "MAX", "foo"},
+	"WT": {"1", "2", "1.5", "0.5", "1e3", "inf", "-inf", "0x10", "nan", "x", ""}, // none that makes a zero negative: its sign is lost here
 	"payload": append(slices.Clone(payloads), // cut, with another checksum, of a later version
 		payloads[0][:9], payloads[2][:20]+"x"+payloads[2][21:], "\x00\x05hello\xff\x00cr\xdfve4 \n", "", "junk"),
 }
@@ -116,8 +117,8 @@ var rareForms = []form{
 	{2, false, "ZRANGESTORE z z B B BYSCORE LIMIT r r"},
 	{1, false, "ZRANGESTORE z z r r REV WITHSCORES"},
 	{1, true, "BZPOPMAX z z t"},
-	{2, false, "ZUNION 3 z z s WEIGHTS S S S A"},
-	{1, false, "ZINTERSTORE z 2 z z WEIGHTS S S AGGREGATE M"},
+	{2, false, "ZUNION 3 z z s WEIGHTS WT WT WT A"},
+	{1, false, "ZINTERSTORE z 2 z z WEIGHTS WT WT AGGREGATE M"},
 	{1, false, "ZUNION K z z"},
 	{1, false, "ZDIFF K z z"},
 	{1, false, "SINTERCARD K s s"},
