@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -251,14 +252,17 @@ func (g *Gen) pairs(most int) []string {
 	return p
 }
 
-// append makes APPEND of something: appending nothing to a string makes Redis touch a watched key,
-// though nothing changes; kevy does not.
+// append makes APPEND of something: appending nothing to a string makes Redis touch a watched key, though nothing
+// changes; kevy does not. It leaves HyperLogLogs alone: some commands of Redis overlook bytes behind their runs.
 func (g *Gen) append() []string {
-	v := g.value()
+	k, v := g.key(), g.value()
+	for slices.Contains(typedKeys["p"], k) {
+		k = g.key()
+	}
 	for v == "" {
 		v = g.value()
 	}
-	return []string{"APPEND", g.key(), v}
+	return []string{"APPEND", k, v}
 }
 
 // set makes SET with any of its options in any order.
