@@ -15,8 +15,8 @@ var ErrFollower = errors.New("engine: this store follows another one: its log ta
 // ReadOnly is the reply of a write to a store that follows another one.
 const ReadOnly = "READONLY You can't write against a read only replica."
 
-// msgUnblocked is the reply of a command that waits when the store changes its role, or its data as a whole.
-const msgUnblocked = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
+// Unblocked is the reply of a command that waits when the store changes its role, or its data as a whole.
+const Unblocked = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 
 // Following reports whether the store follows another one.
 func (e *Engine) Following() bool { return e.following.Load() }
@@ -85,7 +85,7 @@ func (e *Engine) dismissWaiters() (done []*Waiter) {
 // unblock answers clients that were dismissed.
 func unblock(done []*Waiter) {
 	for _, w := range done {
-		w.W.Error(msgUnblocked)
+		w.W.Error(Unblocked)
 		w.Done(w)
 	}
 }

@@ -132,17 +132,34 @@ func (s *Source) covers(acks []Ack, to []log.Cursor, durable bool) bool {
 	return true
 }
 
-// Await waits until so many followers have reached the cursors, or ctx ends. It returns how many have.
-func (s *Source) Await(ctx context.Context, followers int, to []log.Cursor, durable bool) int {
+// Await waits until so many followers have reached the cursors, ctx ends, or dismissed is closed: then ok is false. It returns how many have.
+func (s *Source) Await(ctx context.Context, dismissed <-chan struct{}, followers int, to []log.Cursor, durable bool) (n int, ok bool) {
 	for {
 		n, moved := s.reached(to, durable)
 		if n >= followers {
-			return n
+			return n, true
 		}
 		select {
 		case <-moved:
+		case <-dismissed:
+			return n, false
 		case <-ctx.Done():
-			return s.Reached(to, durable)
+			return s.Reached(to, durable), true
 		}
 	}
+}
+
+// Dismissed returns what the next Dismiss closes.
+func (s *Source) Dismissed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dismissed
+}
+
+// Dismiss ends all that wait for acknowledgements: the store follows another one now, and what it has written may be no part of its history much longer.
+func (s *Source) Dismiss() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.dismissed)
+	s.dismissed = make(chan struct{})
 }

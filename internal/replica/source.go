@@ -41,12 +41,14 @@ type Source struct {
 	taken []*taken         // digests asked for, the newest last
 	views int              // of them that are being computed
 	onAck func()
+
+	dismissed chan struct{} // see Dismiss
 }
 
 // NewSource returns a source. id tells the replication id; onAck, which may be nil, is called when acknowledgements have come or a link
 // has gone, and must not block.
 func NewSource(eng *engine.Engine, fs vfs.FS, id func() string, onAck func()) *Source {
-	return &Source{eng: eng, fs: fs, id: id, links: make(map[string]*Link), moved: make(chan struct{}), onAck: onAck}
+	return &Source{eng: eng, fs: fs, id: id, links: make(map[string]*Link), moved: make(chan struct{}), dismissed: make(chan struct{}), onAck: onAck}
 }
 
 // Counters returns how many full copies and how many streams without one have been begun.

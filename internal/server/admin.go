@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/resp"
 )
@@ -54,6 +55,7 @@ func swapdbCommand(s *session, args [][]byte) {
 func waitCommand(s *session, args [][]byte) {
 	replicas, timeout, bad := command.ParseWait(args, time.Now().UnixMilli())
 	src := s.srv.repl.source
+	dismissed := src.Dismissed() // before the role is looked at
 	switch {
 	case s.srv.eng.Following():
 		s.w.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica " +
@@ -71,7 +73,12 @@ func waitCommand(s *session, args [][]byte) {
 	s.parkWait(func(ctx context.Context, w *resp.Writer) {
 		ctx, cancel := withTimeout(ctx, timeout)
 		defer cancel()
-		w.Int(int64(src.Await(ctx, int(replicas), to, false)))
+		n, ok := src.Await(ctx, dismissed, int(replicas), to, false)
+		if !ok {
+			w.Error(engine.Unblocked)
+			return
+		}
+		w.Int(int64(n))
 	})
 }
 
@@ -80,6 +87,7 @@ func waitCommand(s *session, args [][]byte) {
 func waitaofCommand(s *session, args [][]byte) {
 	local, replicas, timeout, bad := command.ParseWaitAOF(args, time.Now().UnixMilli())
 	src := s.srv.repl.source
+	dismissed := src.Dismissed() // before the role is looked at
 	switch {
 	case s.srv.eng.Following():
 		s.w.Error("ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just " +
@@ -104,7 +112,12 @@ func waitaofCommand(s *session, args [][]byte) {
 		ctx, cancel := withTimeout(ctx, timeout)
 		defer cancel()
 		synced := waitDurable(ctx, logs)
-		answer(w, synced, src.Await(ctx, int(replicas), to, true))
+		n, ok := src.Await(ctx, dismissed, int(replicas), to, true)
+		if !ok {
+			w.Error(engine.Unblocked)
+			return
+		}
+		answer(w, synced, n)
 	})
 }
 

@@ -314,3 +314,25 @@ func count(primary *atomic.Pointer[testServer], id int, stop <-chan struct{}) (n
 		c.Close()
 	}
 }
+
+// TestWaitersDismissed: who waits for acknowledgements when the server becomes a replica is told so.
+func TestWaitersDismissed(t *testing.T) {
+	a, b := start(t, testOptions{}), start(t, testOptions{})
+	c := b.client()
+	c.want("SET x 1", "+OK")
+	var waiters []*client
+	for _, line := range []string{"WAIT 1 0", "WAITAOF 0 1 0", "BLPOP nothing 0"} {
+		w := b.client()
+		w.send(line)
+		waiters = append(waiters, w)
+	}
+	eventually(t, "all wait", func() bool { return c.field("clients", "blocked_clients") == "3" })
+	c.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	for _, w := range waiters {
+		if got := w.read(); got != "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)" {
+			t.Errorf("a client that waited got %s", got)
+		}
+	}
+	c.want("REPLICAOF NO ONE", "+OK")
+	waiters[0].want("WAIT 1 1", ":0")
+}

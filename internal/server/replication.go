@@ -104,6 +104,7 @@ func (srv *Server) follow(host, port string, over *replica.TakeOver) error {
 		return err
 	}
 	srv.repl.follower.Store(f)
+	srv.repl.source.Dismiss()
 	srv.checkStale()
 	return nil
 }

@@ -332,6 +332,13 @@ func (l *load) checkFresh(t *testing.T, n *node) int {
 	return len(keys)
 }
 
+// value returns what was acknowledged of a key.
+func (l *load) value(key string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acked[key]
+}
+
 func (l *load) look(t *testing.T, n *node, keys []string) {
 	t.Helper()
 	c, err := n.Dial()
@@ -345,7 +352,7 @@ func (l *load) look(t *testing.T, n *node, keys []string) {
 			t.Fatal(err)
 		}
 		for i, key := range some {
-			if want := l.acked[key]; r.Elems[i].Text() != want {
+			if want := l.value(key); r.Elems[i].Text() != want {
 				t.Fatalf("%s: %s, which replicas had acknowledged, is %s, not %q", n.name, key, r.Elems[i].String(), want)
 			}
 		}
