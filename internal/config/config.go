@@ -30,6 +30,7 @@ type Config struct {
 	TLSAuthClients  string
 	TLSProtocols    string
 	TLSReplication  bool
+	MetricsPort     int64  // 0: none
 	DebugCommand    string // who may use DEBUG: no, yes, local
 	ProtoMaxBulkLen int64
 	QueryBufLimit   int64        // bytes of one unfinished request

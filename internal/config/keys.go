@@ -38,6 +38,11 @@ func networkKeys() []Key {
 			field: func(c *Config) any { return &c.UnixSocketPerm },
 		},
 		{
+			Name: "metrics-port", Kind: Int, Default: "0", Max: 65535,
+			Help:  "TCP port that serves metrics to Prometheus, over HTTP at /metrics, on the addresses of bind; 0: none",
+			field: func(c *Config) any { return &c.MetricsPort },
+		},
+		{
 			Name: "tcp-backlog", Kind: Int, Default: "511", Max: math.MaxInt32,
 			Help:  "reported; the kernel's somaxconn decides",
 			field: func(c *Config) any { return &c.TCPBacklog },

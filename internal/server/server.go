@@ -72,6 +72,7 @@ type Server struct {
 	bounds   outputBounds
 	secure   atomic.Pointer[tls.Config] // what the TLS port speaks, nil if there is none
 	evictor  evictor
+	metrics  *exporter // nil: they are not served
 	access   access
 	repl     replication
 	ids      identity
@@ -151,7 +152,7 @@ func orNone(n int64) int64 {
 // Listen binds the addresses of the configuration. Errors say what to do.
 func (srv *Server) Listen() error {
 	cfg := srv.config()
-	bound, err := srv.listenPort(cfg, cfg.Port, nil)
+	bound, err := srv.listenPort(cfg, cfg.Port, srv.listenTCP(nil))
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (srv *Server) Listen() error {
 		if err != nil {
 			return err
 		}
-		n, err := srv.listenPort(cfg, cfg.TLSPort, secure)
+		n, err := srv.listenPort(cfg, cfg.TLSPort, srv.listenTCP(secure))
 		if err != nil {
 			return err
 		}
@@ -175,17 +176,25 @@ func (srv *Server) Listen() error {
 	if bound == 0 {
 		return errors.New("server: no address could be bound: check bind and port")
 	}
-	return nil
+	return srv.listenMetrics()
+}
+
+// listenTCP returns what binds an address for clients.
+func (srv *Server) listenTCP(secure *tls.Config) func(addr string) error {
+	return func(addr string) error {
+		_, err := srv.listenOn("tcp", addr, resp.ListenOptions{TLS: secure})
+		return err
+	}
 }
 
 // listenPort binds a port, if it is not 0, on every address, and returns on how many it did.
-func (srv *Server) listenPort(cfg *config.Config, port int64, secure *tls.Config) (bound int, err error) {
+func (srv *Server) listenPort(cfg *config.Config, port int64, bind func(addr string) error) (bound int, err error) {
 	if port == 0 {
 		return 0, nil
 	}
 	for _, host := range cfg.Bind {
 		host, optional := strings.CutPrefix(host, "-")
-		_, err := srv.listenOn("tcp", address(host, port), resp.ListenOptions{TLS: secure})
+		err := bind(address(host, port))
 		switch {
 		case err == nil:
 			bound++
@@ -216,20 +225,26 @@ func (srv *Server) ListenOn(network, addr string, mode uint32) (net.Addr, error)
 
 func (srv *Server) listenOn(network, addr string, opt resp.ListenOptions) (net.Addr, error) {
 	a, err := srv.rs.Listen(network, addr, opt)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("cannot listen on %s: another process does. Stop it (ss -ltnp shows it) "+
-			"or choose another port with --port: %w", addr, err)
-	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("cannot listen on %s: not permitted. Ports below 1024 need root or "+
-			"CAP_NET_BIND_SERVICE: %w", addr, err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("cannot listen on %s: this machine does not have that address; "+
-			"correct bind: %w", addr, err)
-	case err != nil:
-		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+	if err != nil {
+		return nil, listenError(addr, "--port", err)
 	}
 	return a, nil
+}
+
+// listenError says why an address could not be bound, and what to do; flag chooses another port.
+func listenError(addr, flag string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("cannot listen on %s: another process does. Stop it (ss -ltnp shows it) "+
+			"or choose another port with %s: %w", addr, flag, err)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("cannot listen on %s: not permitted. Ports below 1024 need root or "+
+			"CAP_NET_BIND_SERVICE: %w", addr, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("cannot listen on %s: this machine does not have that address; "+
+			"correct bind: %w", addr, err)
+	}
+	return fmt.Errorf("cannot listen on %s: %w", addr, err)
 }
 
 // Serve runs the server until Shutdown.
@@ -253,7 +268,7 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 	srv.stopReplication()
 	srv.scripts.rt.Stop()
 	srv.cancel(errStopping)
-	err := srv.rs.Shutdown(ctx)
+	err := errors.Join(srv.rs.Shutdown(ctx), srv.metrics.close(ctx))
 	done := make(chan struct{})
 	go func() { srv.jobs.Wait(); close(done) }()
 	select {
