@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -14,25 +15,109 @@ const leafBulk = leafMax * 9 / 10
 
 // BeginBulk starts a bulk load: until EndBulk order and deadline index are not maintained, so only Fold,
 // lookups, Scan and the counters Len and UsedBytes may be used. REQUIRES: no open view.
-func (ks *Keyspace) BeginBulk() { ks.bulk = true }
+//
+// A load of new keys in their order, as snapshots have them, costs less than any other, and no sorting.
+func (ks *Keyspace) BeginBulk() {
+	ks.bulk = true
+	ks.arrived = arrivals{sorted: ks.Len() == 0}
+}
 
-// EndBulk ends a bulk load: order and deadline index are built by sorting.
+// arrivals are the records of a bulk load in the order in which they were made, as long as that is the order of their keys. They lie in pieces,
+// as one list would be copied time and again while it grows.
+type arrivals struct {
+	pieces [][]arena.Ref
+	n      int
+	sorted bool
+}
+
+const arrivalsPiece = 1 << 12
+
+// last returns the newest record, nil: there is none.
+func (x *arrivals) last() *arena.Ref {
+	if x.n == 0 {
+		return nil
+	}
+	piece := x.pieces[len(x.pieces)-1]
+	return &piece[len(piece)-1]
+}
+
+// add takes in a new record.
+func (x *arrivals) add(a *arena.Arena, key []byte, r arena.Ref) {
+	if !x.sorted {
+		return
+	}
+	if last := x.last(); last != nil && bytes.Compare(keyOf(a, *last), key) >= 0 {
+		*x = arrivals{}
+		return
+	}
+	if x.n%arrivalsPiece == 0 {
+		x.pieces = append(x.pieces, make([]arena.Ref, 0, arrivalsPiece))
+	}
+	piece := &x.pieces[len(x.pieces)-1]
+	*piece = append(*piece, r)
+	x.n++
+}
+
+// move says that a record is now n, 0: nowhere. The newest one moves while its value is built.
+func (x *arrivals) move(r, n arena.Ref) {
+	if last := x.last(); n != 0 && last != nil && *last == r {
+		*last = n
+	} else {
+		*x = arrivals{}
+	}
+}
+
+// EndBulk ends a bulk load: order and deadline index are built, by sorting unless the keys came in order.
 func (ks *Keyspace) EndBulk() {
 	if !ks.bulk {
 		return
 	}
-	ks.bulk = false
-	keys := make([]sortItem, 0, ks.Len())
+	arrived := ks.arrived
+	ks.bulk, ks.arrived = false, arrivals{}
 	var dues, fields []due
-	lcp := ks.guessPrefix()
-	var first []byte
-	ks.idx.each(func(r arena.Ref) {
+	deadlines := func(r arena.Ref) {
 		if ms := deadlineOf(ks.a.Tail(r)); ms != NoDeadline {
 			dues = append(dues, due{ms, r})
 		}
 		if ms := fieldDeadline(ks.a, r); ms != NoDeadline {
 			fields = append(fields, due{ms, r})
 		}
+	}
+	var keys []sortItem
+	var lcp int
+	if arrived.sorted {
+		keys, lcp = ks.inOrder(&arrived, deadlines)
+	} else {
+		keys, lcp = ks.sorted(deadlines)
+	}
+	ks.ord.build(keys, lcp)
+	ks.dl.build(dues)
+	ks.fields.build(fields)
+}
+
+// inOrder returns records that are in the order of their keys with their windows, and how much all keys share. It calls f with each.
+func (ks *Keyspace) inOrder(x *arrivals, f func(arena.Ref)) (keys []sortItem, lcp int) {
+	if x.n == 0 {
+		return nil, 0
+	}
+	lcp = common(keyOf(ks.a, x.pieces[0][0]), keyOf(ks.a, *x.last()))
+	keys = make([]sortItem, 0, x.n)
+	for _, piece := range x.pieces {
+		for _, r := range piece {
+			keys = append(keys, sortItem{keyWindow(keyOf(ks.a, r), lcp), r})
+			f(r)
+		}
+	}
+	return keys, lcp
+}
+
+// sorted returns all records in the order of their keys with their windows, and how much all keys share. It calls f with each.
+func (ks *Keyspace) sorted(f func(arena.Ref)) (keys []sortItem, lcp int) {
+	keys = make([]sortItem, 0, ks.Len())
+	lcp = ks.guessPrefix()
+	var first []byte
+	ks.idx.each(func(r arena.Ref) {
+		f(r)
 		k := keyOf(ks.a, r)
 		if first == nil {
 			first = k
@@ -43,13 +128,10 @@ func (ks *Keyspace) EndBulk() {
 		keys = append(keys, sortItem{keyWindow(k, max(lcp, 0)), r})
 	})
 	if lcp < 0 {
-		lcp = sortKeys(ks.a, keys, 0)
-	} else {
-		sortWindows(ks.a, keys, lcp)
+		return keys, sortKeys(ks.a, keys, 0)
 	}
-	ks.ord.build(keys, lcp)
-	ks.dl.build(dues)
-	ks.fields.build(fields)
+	sortWindows(ks.a, keys, lcp)
+	return keys, lcp
 }
 
 // guessPrefix returns what the first keys in hash order share: most likely all keys do.

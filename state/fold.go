@@ -252,7 +252,9 @@ func parseInt(b []byte) (int64, bool) {
 func (ks *Keyspace) drop(h uint64, r arena.Ref) {
 	b := ks.a.Tail(r)
 	ks.idx.remove(h, r)
-	if !ks.bulk {
+	if ks.bulk {
+		ks.arrived.move(r, 0)
+	} else {
 		ks.ord.remove(keyOf(ks.a, r), r)
 		ks.dl.change(deadlineOf(b), r, NoDeadline, 0)
 	}

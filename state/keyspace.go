@@ -23,6 +23,7 @@ type Keyspace struct {
 	fields  deadlines // of hashes, by the earliest deadline of a field
 	bytes   int64     // capacity of the records' blocks and their values' blocks
 	bulk    bool
+	arrived arrivals // in a bulk load
 	scratch []byte
 	clock   int64   // see SetClock; not state
 	access  access  // not state
@@ -51,6 +52,7 @@ func (ks *Keyspace) reset() {
 	ks.dl = newDeadlines(ks.a)
 	ks.fields = newDeadlines(ks.a)
 	ks.bytes, ks.trash = 0, nil
+	ks.arrived = arrivals{sorted: true}
 }
 
 // Release gives the memory back, in the background and after the last view is closed. The keyspace is

@@ -89,7 +89,9 @@ func (ks *Keyspace) create(h uint64, key, value []byte, deadline int64, kind byt
 func (ks *Keyspace) add(h uint64, c *content) arena.Ref {
 	r := ks.alloc(c, c.size())
 	ks.idx.insert(h, r)
-	if !ks.bulk {
+	if ks.bulk {
+		ks.arrived.add(ks.a, c.key, r)
+	} else {
 		ks.ord.insert(c.key, r)
 		ks.dl.change(NoDeadline, 0, c.deadline, r)
 	}
@@ -131,7 +133,9 @@ func (ks *Keyspace) rewriteRoom(h uint64, r arena.Ref, b []byte, c *content, roo
 	copy(nb[offAccess:headLen], b[offAccess:headLen])
 	nb[offFreq], nb[offHint] = b[offFreq], b[offHint]
 	ks.idx.replace(h, r, n)
-	if !ks.bulk {
+	if ks.bulk {
+		ks.arrived.move(r, n)
+	} else {
 		ks.ord.replace(c.key, r, n)
 		ks.dl.change(oldMS, r, c.deadline, n)
 	}

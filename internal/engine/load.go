@@ -77,6 +77,9 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, o
 		if err != nil {
 			return ks, behind, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)
 		}
+		if few(dir.Log(i), *from, ks.Len()) {
+			ks.EndBulk()
+		}
 	}
 	behind, err = replay(dir.Log(i), from, o, ks)
 	if err != nil {
@@ -84,6 +87,13 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, o
 	}
 	ks.EndBulk()
 	return ks, behind, nil
+}
+
+// few reports whether the frames from a cursor on are so few beside the keys that it is better to fold them one by one than to sort all keys in
+// the end.
+func few(l *log.Log, from log.Cursor, keys int) bool {
+	tail := l.Tail()
+	return tail.Generation == from.Generation && tail.Offset-from.Offset < uint64(keys)/8
 }
 
 func loadSnapshot(fsys vfs.FS, path string, ks *state.Keyspace) (snapshot.Header, error) {

@@ -128,6 +128,9 @@ func (h *History) carryOut(pl *Plan, prefix []byte, m *Meter) (*Built, error) {
 			if err := h.foldSet(set, i, &f); err != nil {
 				return err
 			}
+			if pl.Shards[i].Frames < uint64(ks.Len())/8 { // so few are better folded one by one than all keys sorted in the end
+				ks.EndBulk()
+			}
 		}
 		if regions[i], err = h.foldFrames(i, &pl.Shards[i], &f); err != nil {
 			return fmt.Errorf("shard %d: %w", i, err)
