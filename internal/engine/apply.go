@@ -313,7 +313,7 @@ func (a *Applier) generations() error {
 		return err
 	}
 	e.txns.settle()
-	return e.beginGeneration(func(d *log.Dir) error { return d.FollowGenerations(lineage) })
+	return e.beginGeneration(func(d *log.Dir, _ func()) error { return d.FollowGenerations(lineage) })
 }
 
 // decode makes the first group of a shard's queue its head, if it is there as a whole and of the log's generation.

@@ -160,7 +160,7 @@ func (e *Engine) appendFlush(head, rest []command.Planned, now int64, cause log.
 	if err := e.room(e.all(), size+more); err != nil {
 		return err
 	}
-	b := &log.Bridge{Before: func() { e.append(head, e.all(), now, cause, fold, n) }}
+	b := &log.Bridge{}
 	if len(rest) > 0 {
 		b.After = func(shard int, enc *log.Encoder) {
 			if mask&(1<<shard) != 0 {
@@ -168,7 +168,13 @@ func (e *Engine) appendFlush(head, rest []command.Planned, now int64, cause log.
 			}
 		}
 	}
-	err := e.beginGeneration(func(d *log.Dir) error { return d.BridgeGeneration(log.CauseFlush, b) })
+	err := e.beginGeneration(func(d *log.Dir, appended func()) error {
+		b.Before = func() {
+			e.append(head, e.all(), now, cause, fold, n)
+			appended()
+		}
+		return d.BridgeGeneration(log.CauseFlush, b)
+	})
 	if err == nil && len(rest) > 0 {
 		e.append(rest, mask, now, cause, false, nil)
 	}
@@ -191,14 +197,17 @@ func (e *Engine) encode(enc *log.Encoder, planned []command.Planned, shard int, 
 	enc.End()
 }
 
-// beginGeneration has begin begin generations on every shard. After an error that is not one of the logs, a full disk for
-// one, nothing has changed. REQUIRES: all shard locks are held.
-func (e *Engine) beginGeneration(begin func(*log.Dir) error) error {
+// beginGeneration has begin begin generations on every shard; it calls appended when it has appended to the old ones. After an error that is
+// not one of the logs, a full disk for one, nothing has changed. REQUIRES: all shard locks are held.
+func (e *Engine) beginGeneration(begin func(d *log.Dir, appended func()) error) error {
 	grown := make([]int64, len(e.shards))
-	for i, sh := range e.shards {
-		grown[i] = sh.grown()
+	note := func() {
+		for i, sh := range e.shards {
+			grown[i] = sh.grown()
+		}
 	}
-	if err := begin(e.Dir()); err != nil {
+	note()
+	if err := begin(e.Dir(), note); err != nil {
 		_ = e.brokenErr() // takes note of a log that has failed
 		return err
 	}

@@ -50,7 +50,7 @@ func (e *Engine) Promote() error {
 	if !e.following.Load() {
 		return nil
 	}
-	if err := e.beginGeneration((*log.Dir).Promote); err != nil {
+	if err := e.beginGeneration(func(d *log.Dir, _ func()) error { return d.Promote() }); err != nil {
 		return err
 	}
 	e.txns.restart(e.Dir().LastTxn())
