@@ -58,7 +58,6 @@ type foreignGroup struct {
 	txn     uint64
 	mask    uint64
 	effects []effect.Effect // the first n are the group's; they point into raw
-	causes  []log.FrameCause
 	n       int
 }
 
@@ -273,15 +272,17 @@ func (a *Applier) append(sh *shard, g *foreignGroup, now int64) error {
 	}
 	sh.ks.SetAccessClock(uint32(now / 1000)) //nolint:gosec // a clock of 32 bits
 	n := a.e.newNotes(&Ticket{})
-	if n != nil {
-		n.want &= WantKeys // which command it was is not known
-	}
 	for i := range g.n {
 		if n == nil {
 			g.fold(sh, i)
 			continue
 		}
-		n.around(sh, &command.Planned{Shard: sh.id, Effect: g.effects[i]}, g.causes[i], func() { g.fold(sh, i) })
+		// A replica of Redis is told commands, and not why: what has expired is deleted.
+		ef := &g.effects[i]
+		n.around(sh, &command.Planned{Shard: sh.id, Effect: *ef, Cmd: rowOf(ef)}, log.ByClient, func() { g.fold(sh, i) })
+		if ef.Op != effect.Del { // that may make room for what follows
+			n.commandEnds()
+		}
 	}
 	n.deliver(1 << sh.id)
 	a.frames += uint64(g.n) //nolint:gosec // a count
@@ -294,6 +295,15 @@ func (g *foreignGroup) fold(sh *shard, i int) {
 	if err := sh.fold(&g.effects[i]); err != nil {
 		crash(fmt.Errorf("engine: frame %d of the group at %s, from the store that is followed, does not fold: %s: %w", i, g.start, g.effects[i].Op, err))
 	}
+}
+
+// rowOf returns the row of the command that an effect is.
+func rowOf(ef *effect.Effect) *command.Command {
+	row := command.Lookup([]byte(ef.Op.String()))
+	if row != nil && len(row.Sub) > 0 && len(ef.Args) > 0 {
+		return row.Subcommand(ef.Args[0])
+	}
+	return row
 }
 
 // generations begins the generations that all shards have come to.
@@ -350,12 +360,11 @@ func (a *Applier) decode(i int) error {
 			}
 		}
 		if g.n == len(g.effects) {
-			g.effects, g.causes = append(g.effects, effect.Effect{}), append(g.causes, 0)
+			g.effects = append(g.effects, effect.Effect{})
 		}
 		if err := effect.Decode(f.Payload, &g.effects[g.n]); err != nil {
 			return fmt.Errorf("engine: frame %s, from the store that is followed: %w", f.Cursor, err)
 		}
-		g.causes[g.n] = f.Cause
 		g.n++
 		if !f.GroupLast {
 			continue

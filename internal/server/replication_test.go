@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"path"
 	"strconv"
 	"strings"
@@ -208,4 +209,93 @@ func TestDigestWords(t *testing.T) {
 	c.do("MULTI")
 	c.do("PREFIX.DIGEST p CURSORS")
 	c.want("EXEC", "*[-ERR PREFIX.DIGEST at cursors *")
+}
+
+// TestReplicaNotifies: a replica publishes the events of the frames that it applies, as those of commands with these names: what a replica of
+// Redis does with the commands that it is sent. Its events are those of 7.0.15 for the same commands, but for those in the comments.
+func TestReplicaNotifies(t *testing.T) {
+	a, b := start(t, testOptions{}), start(t, testOptions{set: map[string]string{"notify-keyspace-events": "EKA"}})
+	ca, cb, sub := a.client(), b.client(), b.client()
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	b.follows(a)
+	sub.do("PSUBSCRIBE __keyevent@0__:*")
+	want := make(map[string]string)
+	events := 0
+	for _, x := range []struct{ run, want string }{
+		{"SET a 1", "set:a"},
+		{"INCR a", "set:a"}, // Redis: incrby
+		{"SET b x EX 100", "set:b expire:b"},
+		{"EXPIRE a 200", "expire:a"},
+		{"PERSIST a", "persist:a"},
+		{"APPEND a zz", "append:a"},
+		{"MSET c 1 d 2", "set:c set:d"},
+		{"DEL c d", "del:c del:d"},
+		{"HSET h f 1", "hset:h"},
+		{"HDEL h f", "hdel:h del:h"},
+		{"RPUSH l 1 2 3", "rpush:l"},
+		{"LPOP l", "lpop:l"},
+		{"SADD s 1 2 3", "sadd:s"},
+		{"SPOP s", "srem:s"},
+		{"SINTERSTORE s2 s s", "sadd:s2"}, // Redis: sinterstore
+		{"ZADD z 1 m", "zadd:z"},
+		{"XADD x * f v", "xadd:x"},
+		{"XGROUP CREATE x g 0", "xgroup-create:x"},
+		{"SET t 1 PX 1", "set:t expire:t del:t"}, // the source's expiry
+		{"EVAL redis.call('APPEND','q','1');redis.call('APPEND','q','2') 1 q", "append:q append:q"},
+		{"FLUSHALL", ""},
+	} {
+		if got := ca.do(x.run); strings.HasPrefix(got, "-") {
+			t.Fatalf("%s: %s", x.run, got)
+		}
+		for w := range strings.FieldsSeq(x.want) {
+			_, key, _ := strings.Cut(w, ":")
+			want[key] += " " + w
+			events++
+		}
+		if strings.Contains(x.run, " PX ") {
+			eventually(t, "the key is gone", func() bool { return ca.do("EXISTS t") == ":0" })
+		}
+	}
+	got := make(map[string]string)
+	for range events {
+		r, err := sub.Read()
+		if err != nil {
+			t.Fatalf("%v, after %v", err, got)
+		}
+		key := r.Elems[3].Text()
+		got[key] += " " + strings.TrimPrefix(r.Elems[2].Text(), "__keyevent@0__:") + ":" + key
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	sub.silent()
+}
+
+// TestReplicaInvalidates: clients of a replica that keep copies of keys hear of the frames that change them, and of a full copy.
+func TestReplicaInvalidates(t *testing.T) {
+	a, b := start(t, testOptions{}), start(t, testOptions{})
+	ca, cb := a.client(), b.client()
+	told := func(c *client, what, want string) {
+		t.Helper()
+		if got := c.next(); !strings.Contains(got, "invalidate") || !strings.Contains(got, want) {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	for _, line := range []string{"HELLO 3", "CLIENT TRACKING ON", "GET a"} {
+		cb.do(line)
+	}
+	b.client().want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	told(cb, "a full copy", "invalidate")
+	b.follows(a)
+	cb.do("GET a")
+	ca.do("SET a 1")
+	told(cb, "a frame", "a")
+	cb.do("MGET a b c")
+	ca.do("MSET b 1 c 1 d 1")
+	told(cb, "a group over all shards", "")
+	told(cb, "a group over all shards", "")
+	cb.do("GET a")
+	ca.do("FLUSHALL")
+	told(cb, "FLUSHALL", "invalidate")
+	b.follows(a)
 }
