@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +17,8 @@ import (
 	"github.com/kevydb/kevy/internal/testkit/wire"
 	"github.com/kevydb/kevy/log"
 )
+
+func TestMain(m *testing.M) { os.Exit(proc.Main(m)) }
 
 // source is a server that embedded replicas follow.
 type source struct {

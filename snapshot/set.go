@@ -72,6 +72,12 @@ func (s *Set) Bytes() (n int64) {
 // FormatID spells a set id as its directory is named.
 func FormatID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
+// IsID reports whether text is a set id: the name of a set's directory.
+func IsID(text string) bool {
+	_, err := strconv.ParseUint(text, 16, 64)
+	return err == nil && len(text) == 16
+}
+
 // Dir returns the directory of a set below a data directory.
 func Dir(data, id string) string { return path.Join(data, dirName, id) }
 
@@ -83,15 +89,30 @@ func ShardPath(set string, shard int) string {
 // Begin makes the empty directory in which a set is written before Publish, and removes what an
 // interrupted writer left.
 func Begin(fsys vfs.FS, data, id string) (dir string, err error) {
-	parent := path.Join(data, dirName)
-	if err := fsys.MkdirAll(parent); err != nil {
-		return "", err
-	}
 	if err := RemoveLeft(fsys, data); err != nil {
 		return "", err
 	}
-	dir = path.Join(parent, tmpPrefix+id)
+	return Resume(fsys, data, id)
+}
+
+// Resume is Begin that keeps what an interrupted writer of the same set left.
+func Resume(fsys vfs.FS, data, id string) (dir string, err error) {
+	if err := removeLeft(fsys, data, tmpPrefix+id); err != nil {
+		return "", err
+	}
+	dir = path.Join(data, dirName, tmpPrefix+id)
 	return dir, fsys.MkdirAll(dir)
+}
+
+// Left returns the ids of sets that interrupted writers left.
+func Left(fsys vfs.FS, data string) (ids []string, err error) {
+	names, err := leftovers(fsys, data)
+	for _, n := range names {
+		if id := strings.TrimPrefix(n, tmpPrefix); IsID(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
 }
 
 // Publish makes a set written in the directory that Begin returned visible under its name. All of
@@ -228,7 +249,7 @@ func List(fsys vfs.FS, data string) ([]string, error) {
 	}
 	var ids []string
 	for _, n := range names {
-		if _, perr := strconv.ParseUint(n, 16, 64); perr == nil && len(n) == 16 {
+		if IsID(n) {
 			ids = append(ids, n)
 		}
 	}
@@ -253,18 +274,25 @@ func Remove(fsys vfs.FS, data, id string) error {
 }
 
 // RemoveLeft removes what interrupted writers and removals left. REQUIRES: no set is being written.
-func RemoveLeft(fsys vfs.FS, data string) error {
-	parent := path.Join(data, dirName)
-	names, err := fsys.ReadDir(parent)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+func RemoveLeft(fsys vfs.FS, data string) error { return removeLeft(fsys, data, "") }
+
+func removeLeft(fsys vfs.FS, data, but string) error {
+	names, err := leftovers(fsys, data)
 	for _, n := range names {
-		if strings.HasPrefix(n, tmpPrefix) {
-			err = errors.Join(err, fsys.RemoveAll(path.Join(parent, n)))
+		if n != but {
+			err = errors.Join(err, fsys.RemoveAll(path.Join(data, dirName, n)))
 		}
 	}
 	return err
+}
+
+// leftovers returns the names of what interrupted writers and removals left.
+func leftovers(fsys vfs.FS, data string) ([]string, error) {
+	names, err := fsys.ReadDir(path.Join(data, dirName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, tmpPrefix) }), err
 }
 
 // Check reports whether h is the header of the file that s has for a shard, in a directory with the

@@ -48,7 +48,7 @@ func startArchiving(cfg *config.Config, eng *engine.Engine, store archive.Store,
 	}
 	ctx, quit := context.WithCancel(context.Background())
 	a := &archiving{quit: quit, Archiver: archive.New(
-		archive.Source{FS: vfs.OS(), Dir: eng.Dir(), Cut: eng.Cut, Now: eng.Now},
+		archive.Source{FS: vfs.OS(), Dir: eng.DirAfter, Cut: eng.Cut, Now: eng.Now},
 		archive.Options{
 			Store: store, Interval: cfg.ArchiveInterval, KeepTime: cfg.ArchiveKeepTime, KeepSets: int(cfg.ArchiveKeepSets), Logger: logger,
 		})}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kevydb/kevy/internal/testkit/proc"
 	"github.com/kevydb/kevy/internal/testkit/wire"
@@ -20,12 +19,52 @@ import (
 // linked waits until the server has the link to the one it follows.
 func linked(t *testing.T, c *wire.Conn) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if r, err := c.Must("INFO", "replication"); err == nil && strings.Contains(r.Text(), "master_link_status:up") {
-			return
+	await(t, "the replica has the link", func() bool {
+		r, err := c.Must("INFO", "replication")
+		return err == nil && strings.Contains(r.Text(), "master_link_status:up")
+	})
+}
+
+// TestReplicaArchive: a replica that archives goes on with the directory that a full copy puts in the place of the one it was started with.
+func TestReplicaArchive(t *testing.T) {
+	a := startServer(t, filepath.Join(t.TempDir(), "a"), "--shards", "2")
+	place := filepath.Join(t.TempDir(), "archive")
+	b := startServer(t, filepath.Join(t.TempDir(), "b"), "--shards", "2", "--archive-url", "file://"+place, "--archive-interval", "50ms")
+	ca, cb := dial(t, a.Addr), dial(t, b.Addr)
+	archived(t, cb) // an empty store, with a hash seed of its own
+	must := func(c *wire.Conn, args ...string) string {
+		t.Helper()
+		r, err := c.Must(args...)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return r.String()
 	}
-	t.Fatal("the replica has no link")
+	for i := range 200 {
+		must(ca, "MSET", fmt.Sprint("x", i), "1", fmt.Sprint("y", i), "2")
+	}
+	must(cb, "REPLICAOF", "127.0.0.1", fmt.Sprint(a.Port))
+	linked(t, cb)
+	must(ca, "SET", "last", "1")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(b.Log())
+		}
+	})
+	want := must(ca, "PREFIX.DIGEST", "")
+	await(t, "the replica is as its source", func() bool { return must(cb, "PREFIX.DIGEST", "") == want })
+	archived(t, cb)
+	if code, out, errs := verifyRun("file://"+place, "--deep"); code != exitOK {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	to := filepath.Join(t.TempDir(), "restored")
+	var out, errs bytes.Buffer
+	if code := restore([]string{"--from", "file://" + place, "--to", to, "--latest"}, &out, &errs); code != exitOK {
+		t.Fatalf("exit %d: %s%s", code, out.Bytes(), errs.Bytes())
+	}
+	if got := must(dial(t, startServer(t, to).Addr), "PREFIX.DIGEST", ""); got != want {
+		t.Errorf("restored: %s, want %s", got, want)
+	}
 }
 
 // writeOn writes until stop is called, which returns how much.

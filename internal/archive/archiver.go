@@ -28,8 +28,10 @@ const (
 
 // Source is the directory that is archived.
 type Source struct {
-	FS  vfs.FS
-	Dir *log.Dir
+	FS vfs.FS
+	// Dir returns the open directory: given one that is closed, the one in its place, for which it waits. That of a replica that takes a full copy
+	// is replaced. It is the same when there is none.
+	Dir func(closed *log.Dir) *log.Dir
 	// Cut returns cursors of all shards at one instant between groups, once the log is durable up to them.
 	Cut func() ([]log.Cursor, error)
 	Now func() int64 // unix ms
@@ -52,6 +54,7 @@ type Options struct {
 type Archiver struct {
 	src  Source
 	o    Options
+	dir  *log.Dir  // of the pass
 	man  *manifest // nil: not read yet
 	last []byte    // the ARCHIVE object that man is
 
@@ -76,7 +79,7 @@ func New(src Source, o Options) *Archiver {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Archiver{src: src, o: o, skipped: make(map[string]bool)}
+	a := &Archiver{src: src, o: o}
 	a.status.Place = o.Store.String()
 	return a
 }
@@ -94,7 +97,7 @@ func (a *Archiver) Run(ctx context.Context) {
 		}
 		err := a.Pass(ctx)
 		switch {
-		case ctx.Err() != nil || errors.Is(err, log.ErrClosed):
+		case ctx.Err() != nil || errors.Is(err, log.ErrClosed) && a.src.Dir(a.dir) == a.dir:
 			return
 		case err == nil:
 			retry = firstRetry
@@ -121,6 +124,9 @@ func (a *Archiver) Pass(ctx context.Context) error {
 }
 
 func (a *Archiver) pass(ctx context.Context) error {
+	if dir := a.src.Dir(nil); dir != a.dir {
+		a.dir, a.man, a.skipped = dir, nil, make(map[string]bool)
+	}
 	if a.man == nil {
 		if err := a.open(ctx); err != nil {
 			return err
@@ -170,7 +176,7 @@ func (a *Archiver) open(ctx context.Context) error {
 			return fmt.Errorf("%w: %s has %d objects of an archive but no %s: it is lost, or not written yet by another kevy; "+
 				"restore it, or name a place that is empty", ErrCorrupt, a.o.Store, n, manifestName)
 		}
-		m = &manifest{HashSeed: a.src.Dir.HashSeed()}
+		m = &manifest{HashSeed: a.dir.HashSeed()}
 		if err := writeManifest(ctx, a.o.Store, m); err != nil {
 			return err
 		}
@@ -178,12 +184,20 @@ func (a *Archiver) open(ctx context.Context) error {
 	if a.last, err = m.encode(); err != nil {
 		return err
 	}
+	if m.HashSeed != a.dir.HashSeed() && m.empty() { // of a replica before its first full copy
+		fresh := &manifest{HashSeed: a.dir.HashSeed()}
+		fresh.retireAll(a.src.Now(), m)
+		if err := a.publish(ctx, fresh); err != nil {
+			return err
+		}
+		m = fresh
+	}
 	if err := a.check(m); err != nil {
 		return err
 	}
 	if len(m.Shards) == 0 { // another archive may have had some of the log
 		a.sayBegun()
-		if err := a.src.Dir.SetFloor(Floor, make([]log.Cursor, a.src.Dir.Shards())); err != nil {
+		if err := a.dir.SetFloor(Floor, make([]log.Cursor, a.dir.Shards())); err != nil {
 			return err
 		}
 	}
@@ -194,11 +208,11 @@ func (a *Archiver) open(ctx context.Context) error {
 
 // sayBegun tells that nothing was found in the store. It may be that a disk is not mounted.
 func (a *Archiver) sayBegun() {
-	from := make([]log.Cursor, a.src.Dir.Shards())
+	from := make([]log.Cursor, a.dir.Shards())
 	for i := range from {
-		from[i] = a.src.Dir.Log(i).Oldest()
+		from[i] = a.dir.Log(i).Oldest()
 	}
-	if slices.ContainsFunc(a.src.Dir.Floors()[Floor], func(c log.Cursor) bool { return c != log.Cursor{} }) {
+	if slices.ContainsFunc(a.dir.Floors()[Floor], func(c log.Cursor) bool { return c != log.Cursor{} }) {
 		a.o.Logger.Warn("an archive is begun, although this directory was archived before: what the log has dropped since is not in this one; "+
 			"was there one here, on a disk that is not mounted?", "archive", a.o.Store.String(), "from", fmt.Sprint(from))
 		return
@@ -208,7 +222,7 @@ func (a *Archiver) sayBegun() {
 
 // check reports whether m is an archive of this directory, no further than it.
 func (a *Archiver) check(m *manifest) error {
-	d := a.src.Dir
+	d := a.dir
 	if m.HashSeed != d.HashSeed() || len(m.Shards) > 0 && len(m.Shards) != d.Shards() {
 		return fmt.Errorf("%w: %s has hash seed %x and %d shards, the directory %x and %d: name another place",
 			ErrForeign, a.o.Store, m.HashSeed, len(m.Shards), d.HashSeed(), d.Shards())

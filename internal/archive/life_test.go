@@ -65,7 +65,7 @@ func (l *life) open() {
 	e.SetActiveExpire(false)
 	l.s = gate.Over(l.t, e, l.fs, l.s.Clock)
 	l.o.Store = l.store
-	l.a = archive.New(archive.Source{FS: l.fs, Dir: e.Dir(), Cut: e.Cut, Now: l.s.Clock.Now}, l.o)
+	l.a = archive.New(archive.Source{FS: l.fs, Dir: e.DirAfter, Cut: e.Cut, Now: l.s.Clock.Now}, l.o)
 }
 
 func (l *life) restart() {

@@ -140,6 +140,27 @@ func (m *manifest) retire(nowMS int64, objects ...object) {
 	}
 }
 
+// empty reports whether there has never been a frame in the archive's log.
+func (m *manifest) empty() bool {
+	for i := range m.Shards {
+		s := &m.Shards[i]
+		if s.End.Offset > 0 || slices.ContainsFunc(s.Lineage, func(l log.Lineage) bool { return l.ParentOffset > 0 }) {
+			return false
+		}
+	}
+	return len(m.Sets) == 0
+}
+
+// retireAll retires what another manifest has.
+func (m *manifest) retireAll(nowMS int64, old *manifest) {
+	m.Retired = append(m.Retired, old.Retired...)
+	for i := range old.Shards {
+		for _, s := range old.Shards[i].Segments {
+			m.retire(nowMS, s.objects()...)
+		}
+	}
+}
+
 // clone returns a copy whose lists can be changed.
 func (m *manifest) clone() *manifest {
 	c := *m

@@ -13,7 +13,7 @@ import (
 
 // localSets returns the directory's snapshot sets that the archive may still want, oldest first.
 func (a *Archiver) localSets() (ids []string, err error) {
-	all, err := snapshot.List(a.src.FS, a.src.Dir.Path())
+	all, err := snapshot.List(a.src.FS, a.dir.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (a *Archiver) localSets() (ids []string, err error) {
 // shipSet takes a snapshot set. One that is removed meanwhile, or from which the archive has no log, is left out; so is
 // a damaged one, with a warning: the log leads past it.
 func (a *Archiver) shipSet(ctx context.Context, id string) error {
-	set, err := snapshot.CheckSet(a.src.FS, a.src.Dir.Path(), id)
+	set, err := snapshot.CheckSet(a.src.FS, a.dir.Path(), id)
 	switch {
 	case err != nil && errors.Is(err, fs.ErrNotExist):
 		return nil // it is listed again if it is only in part there
@@ -51,7 +51,7 @@ func (a *Archiver) shipSet(ctx context.Context, id string) error {
 		}
 	}
 	p := setPart{ID: id, TimeMS: set.TimeMS, Keys: set.Keys(), Cursors: cursors}
-	dir := snapshot.Dir(a.src.Dir.Path(), id)
+	dir := snapshot.Dir(a.dir.Path(), id)
 	for i := range cursors {
 		if err := a.shipLogsIfDue(ctx); err != nil {
 			return err

@@ -32,7 +32,7 @@ func (a *Archiver) shipLogs(ctx context.Context) error {
 			return fmt.Errorf("archive: shard %d: %w", i, err)
 		}
 	}
-	m.CutMS, m.LastTxn = now, a.src.Dir.LastTxn()
+	m.CutMS, m.LastTxn = now, a.dir.LastTxn()
 	if err := a.publish(ctx, m); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (a *Archiver) shipLogsIfDue(ctx context.Context) error {
 // upToDate reports whether there are no frames that the archive has not.
 func (a *Archiver) upToDate() bool {
 	for i := range a.man.Shards {
-		if a.man.Shards[i].End != a.src.Dir.Log(i).Tail() {
+		if a.man.Shards[i].End != a.dir.Log(i).Tail() {
 			return false
 		}
 	}
@@ -64,13 +64,13 @@ func (a *Archiver) hold() error {
 		segs := a.man.Shards[i].Segments
 		from = append(from, segs[len(segs)-1].Start)
 	}
-	return a.src.Dir.SetFloor(Floor, from)
+	return a.dir.SetFloor(Floor, from)
 }
 
 // shipShard takes the segments of one shard up to its cut into m.
 func (a *Archiver) shipShard(ctx context.Context, m *manifest, shard int, cut log.Cursor) error {
-	l, p := a.src.Dir.Log(shard), &m.Shards[shard]
-	lineage := a.src.Dir.Lineage(shard)
+	l, p := a.dir.Log(shard), &m.Shards[shard]
+	lineage := a.dir.Lineage(shard)
 	for _, info := range l.SegmentList() {
 		n := len(p.Segments)
 		switch {
@@ -122,10 +122,10 @@ func (a *Archiver) shipWhole(ctx context.Context, m *manifest, shard int, s *seg
 	if s.Whole {
 		return nil
 	}
-	if err := a.src.Dir.SealSegment(shard, s.Number); err != nil {
+	if err := a.dir.SealSegment(shard, s.Number); err != nil {
 		a.o.Logger.Warn("a segment goes to the archive as it is: it can't be sealed", "shard", shard, "segment", s.Number, "error", err)
 	}
-	c, err := a.src.Dir.Log(shard).OpenCopy(s.Number)
+	c, err := a.dir.Log(shard).OpenCopy(s.Number)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (a *Archiver) shipWhole(ctx context.Context, m *manifest, shard int, s *seg
 
 // shipPart takes the frames of a segment before the offset to.
 func (a *Archiver) shipPart(ctx context.Context, m *manifest, shard int, s *segment, to uint64) error {
-	c, err := a.src.Dir.Log(shard).OpenCopy(s.Number)
+	c, err := a.dir.Log(shard).OpenCopy(s.Number)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (a *Archiver) Status() Status {
 		s.LagMS = -1
 	}
 	for i, end := range s.Ends {
-		l := a.src.Dir.Log(i)
+		l := a.src.Dir(nil).Log(i)
 		if l.Tail() != end {
 			s.LagMS = max(1, a.src.Now()-s.CutMS)
 			s.LagBytes += behind(l, end)

@@ -93,7 +93,7 @@ var replicationCommands = []*Command{
 		Flags: Admin | NoScript | NoMulti | SkipSlowlog,
 		Scope: ScopeNone,
 		Group: "server", Since: "1.0.0",
-		Summary:    "An internal command: offers a snapshot set, none of those named, to a replica.",
+		Summary:    "An internal command: offers a snapshot set, none of those named or one of those with a +, to a replica.",
 		Complexity: "O(N) with N being the bytes of all keys and values, when a set has to be written.",
 		Categories: "admin slow dangerous",
 		Doc:        []Arg{{Name: "set", Type: "string", Flags: []string{"optional", "multiple"}}},
@@ -121,6 +121,19 @@ var replicationCommands = []*Command{
 		Doc: []Arg{
 			{Name: "bytes", Type: "integer"},
 			{Name: "milliseconds", Type: "integer"},
+			{Name: "cursor", Type: "block", Flags: []string{"multiple"}, Args: []Arg{{Name: "generation", Type: "integer"}, {Name: "offset", Type: "integer"}}},
+		},
+		DocFlags: []string{"syscmd"},
+	},
+	{
+		Name: "repl.check", Arity: -3,
+		Flags: Admin | NoScript | NoMulti | SkipSlowlog,
+		Scope: ScopeNone,
+		Group: "server", Since: "1.0.0",
+		Summary:    "An internal command: returns the checksums of the frames before cursors, which a replica compares with its own.",
+		Complexity: "O(N) with N being the number of shards.",
+		Categories: "admin slow dangerous",
+		Doc: []Arg{
 			{Name: "cursor", Type: "block", Flags: []string{"multiple"}, Args: []Arg{{Name: "generation", Type: "integer"}, {Name: "offset", Type: "integer"}}},
 		},
 		DocFlags: []string{"syscmd"},

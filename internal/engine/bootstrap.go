@@ -19,10 +19,10 @@ type Bootstrap struct {
 	tmp string
 }
 
-// BeginBootstrap prepares for the files of a set. ErrSaving or ErrRewriting: a snapshot is being written.
+// BeginBootstrap prepares for the files of a set, and keeps what an interrupted bootstrap with it has left. ErrSaving or ErrRewriting: a snapshot is being written.
 func (e *Engine) BeginBootstrap(set snapshot.Set) (*Bootstrap, error) {
-	if len(set.Shards) != len(e.shards) {
-		return nil, fmt.Errorf("engine: a set of %d shards for %d", len(set.Shards), len(e.shards))
+	if len(set.Shards) != len(e.shards) || !snapshot.IsID(set.ID) {
+		return nil, fmt.Errorf("engine: the set %.40q of %d shards for %d", set.ID, len(set.Shards), len(e.shards))
 	}
 	if err := e.checkpoint.beginPrune(); err != nil {
 		return nil, err
@@ -51,15 +51,35 @@ func (e *Engine) placeFor(id string) (tmp string, err error) {
 			return "", err
 		}
 	}
-	return snapshot.Begin(e.fs, data, id)
+	return snapshot.Resume(e.fs, data, id)
 }
+
+// LeftBootstraps returns the ids of the sets of which an interrupted bootstrap has left something.
+func (e *Engine) LeftBootstraps() ([]string, error) { return snapshot.Left(e.fs, e.Dir().Path()) }
 
 // Set returns the set.
 func (b *Bootstrap) Set() *snapshot.Set { return &b.set }
 
-// Create makes the file of a shard, open for writing. Its bytes are to be those of the other store, synced.
-func (b *Bootstrap) Create(shard int) (vfs.File, error) {
-	return b.e.fs.Create(snapshot.ShardPath(b.tmp, shard))
+// Create opens the file of a shard for writing, and returns how many bytes an interrupted bootstrap has left in it. Its bytes are to be those of
+// the other store, synced: Finish checks all of them.
+func (b *Bootstrap) Create(shard int) (f vfs.File, have int64, err error) {
+	name := snapshot.ShardPath(b.tmp, shard)
+	if f, err = b.e.fs.OpenReadWrite(name); err == nil {
+		if have, err = f.Size(); err == nil && have <= b.set.Shards[shard].Bytes {
+			return f, have, nil
+		}
+		_ = f.Close() // it is made anew
+	}
+	f, err = b.e.fs.Create(name)
+	return f, 0, err
+}
+
+// Suspend ends the bootstrap, and leaves what has come for a later one.
+func (b *Bootstrap) Suspend() {
+	if b.e != nil {
+		b.e.checkpoint.endPrune()
+		b.e = nil
+	}
 }
 
 // Abandon ends the bootstrap, and removes what has come, unless it has been finished.

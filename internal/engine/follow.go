@@ -111,6 +111,11 @@ func (e *Engine) replaceBase(base *log.Base, fresh []*state.Keyspace) (aside []s
 		e.markBroken(err)
 		return aside, err
 	}
+	if name := e.opt.HoldFor; name != "" {
+		if err := next.SetFloor(name, make([]log.Cursor, len(e.shards))); err != nil {
+			e.logger.Error("the log behind a full copy is not held", "for", name, "error", err)
+		}
+	}
 	next.Maintain()
 	if e.opt.Log.Ephemeral { // nobody will load the set
 		err = errors.Join(next.SetSnapshot("", nil), snapshot.Remove(e.fs, next.Path(), base.Set))

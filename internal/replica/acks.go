@@ -34,6 +34,7 @@ func (s *Source) Ack(args [][]byte) error {
 	k := s.links[id]
 	if k != nil {
 		k.acks, k.acked = acks, time.Now()
+		k.heard = k.acked
 		s.wakeLocked()
 	}
 	s.mu.Unlock()

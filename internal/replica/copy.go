@@ -14,7 +14,8 @@ import (
 	"github.com/kevydb/kevy/log"
 )
 
-// fetch is a full copy on its way. It outlives the connection: what has come is not asked for again while the source offers the same set.
+// fetch is a full copy on its way. It outlives the connection, and its files the process: what has come is not asked for again while the source has
+// the set.
 type fetch struct {
 	boot  *engine.Bootstrap
 	files []vfs.File // of the shards begun
@@ -57,6 +58,13 @@ func (f *Follower) copyAll(ctx context.Context, c *client.Conn, aside []log.Curs
 	args := []string{"REPL.SNAPSHOT"}
 	if id, _ := f.o.Engine.Dir().Snapshot(); id != "" {
 		args = append(args, id)
+	}
+	left, err := f.o.Engine.LeftBootstraps() // the one that is under way, too
+	if err != nil {
+		return err
+	}
+	for _, id := range left {
+		args = append(args, wanted+id)
 	}
 	if err := document(c, 0, o, args...); err != nil { // it may have to be written first
 		return err
@@ -107,11 +115,12 @@ func (f *Follower) begin(o *Offer) error {
 func (f *Follower) fetchShard(ctx context.Context, c *client.Conn, shard int, size int64) error {
 	x := f.boot
 	if shard == len(x.files) {
-		file, err := x.boot.Create(shard)
+		file, have, err := x.boot.Create(shard)
 		if err != nil {
 			return err
 		}
-		x.files, x.sizes = append(x.files, file), append(x.sizes, 0)
+		x.files, x.sizes = append(x.files, file), append(x.sizes, have)
+		f.note(func(s *Status) { s.SyncBytes, s.Resumed = s.SyncBytes+have, s.Resumed+have })
 	}
 	for x.sizes[shard] < size {
 		if err := ctx.Err(); err != nil {
@@ -145,6 +154,17 @@ func (x *fetch) close() (err error) {
 	}
 	x.files = nil
 	return err
+}
+
+// suspend leaves what has come of a full copy for the next time.
+func (f *Follower) suspend() {
+	if x := f.boot; x != nil {
+		f.boot = nil
+		if err := x.close(); err != nil {
+			f.o.Logger.Warn("replication: what has come of a full copy may not be whole", "error", err)
+		}
+		x.boot.Suspend()
+	}
 }
 
 // abandon gives up the full copy.

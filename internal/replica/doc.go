@@ -6,7 +6,8 @@
 // neither side holds more than one reply's frames. Two connections: one for the frames, one for the acknowledgements.
 //
 //	REPL.HELLO format shards id port ip    -> bulk: JSON of Hello
-//	REPL.SNAPSHOT [set ...]                -> bulk: JSON of Offer, of a set that is none of those named
+//	REPL.CHECK (generation offset)...      -> *n: the checksum of the frame before each cursor, -1 when it is not there (any more)
+//	REPL.SNAPSHOT [set | +set ...]         -> bulk: JSON of Offer, of a set that is none of those named, and one of those with + if it will do
 //	REPL.FETCH shard position bytes        -> bulk: a piece of the offered set's file; empty at its end
 //	REPL.PULL bytes milliseconds (generation offset)...
 //	  -> *2
@@ -33,5 +34,5 @@
 //
 // It compares the lineages of both sides, shard by shard (compare). When its tail is part of the source's history, it asks for the frames from there. When it
 // is not, its log is taken back to where the histories part, and what is behind that is kept aside (Engine.Rewind); or, when there is no common
-// generation or that state cannot be had, a snapshot set is fetched and takes the place of everything (Engine.Bootstrap). Frames are never merged.
+// generation, the last frame that both have is not the same (proof.go), or that state cannot be had, a snapshot set is fetched and takes the place of everything (Engine.Bootstrap). Frames are never merged.
 package replica

@@ -68,6 +68,7 @@ type Status struct {
 	Syncing     bool      // a full copy is on its way
 	SyncBytes   int64     // of it that have come
 	SyncTotal   int64     // of it
+	Resumed     int64     // bytes of full copies that were there from an earlier start
 	LastIO      time.Time // zero: never
 	DownSince   time.Time // when the link went, zero: it has never been up
 	SourceID    string    // replication id of the source; empty: not known yet
@@ -183,7 +184,7 @@ func (f *Follower) note(change func(*Status)) {
 func (f *Follower) run(ctx context.Context) {
 	defer close(f.done)
 	defer f.down(ErrStopped.Error())
-	defer f.dropFetch()
+	defer f.suspend()
 	pause := firstPause
 	for ctx.Err() == nil {
 		was := f.Status()
@@ -303,6 +304,20 @@ func (f *Follower) agree(ctx context.Context, c *client.Conn, h *Hello) error {
 		common[i] = at
 		strange = strange || !ok
 		diverged = diverged || at != tail
+	}
+	if !strange {
+		others, err := f.differ(c, common)
+		if err != nil {
+			return err
+		}
+		if len(others) > 0 {
+			f.o.Logger.Error("replication: this log has other frames than the source's under the same cursors: taking a full copy",
+				"source", f.addr(), "common", fmt.Sprint(common), "shards", fmt.Sprint(others))
+			for _, i := range others {
+				common[i].Offset = 0 // it is not known since when
+			}
+			return f.copyAll(ctx, c, common)
+		}
 	}
 	switch {
 	case strange:

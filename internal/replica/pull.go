@@ -46,9 +46,10 @@ func (k *Link) pull(ctx context.Context, args [][]byte, w *resp.Writer) error {
 	if err := k.place(dir, at); err != nil {
 		return err
 	}
-	if k.pulls++; k.pulls == 1 && !k.full {
+	if !k.begun && !k.full {
 		k.src.resumed.Add(1)
 	}
+	k.begun = true
 	limit := time.NewTimer(time.Duration(min(n[1], 60_000)) * time.Millisecond) //nolint:gosec // bounded
 	defer limit.Stop()
 	for {

@@ -84,7 +84,7 @@ func run(t *testing.T, e *engine.Engine, args ...string) {
 func (s *Source) link(t *testing.T) *Link {
 	t.Helper()
 	args := [][]byte{[]byte("REPL.HELLO"), []byte("1"), []byte("1"), []byte(strings.Repeat("b", 40)), []byte("7000"), nil}
-	k, _, err := s.Hello(args, "10.0.0.1")
+	k, _, err := s.Hello(args, "10.0.0.1", func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

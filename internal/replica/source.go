@@ -65,17 +65,22 @@ type Link struct {
 	dir     *log.Dir // that HELLO told of; the readers are of it
 	parts   []part   // of the reply that is being made
 	full    bool     // a set has been fetched since HELLO
-	pulls   uint64
-	onClose func() // may be nil
-	stock   bool   // the follower is no kevy
+	onClose func()   // may be nil
+	stock   bool     // the follower is no kevy
+	begun   bool     // frames have been asked for
+
+	cut func() // closes the connection
 
 	// guarded by src.mu
+	busy  bool      // a command runs
+	pulls bool      // frames; not a full copy, which the follower may be folding for long
+	heard time.Time // when a command last came or ended, on either connection
 	acks  []Ack
 	acked time.Time // zero: never
 }
 
-// Hello begins a link: args are those of REPL.HELLO. remote is the host it comes from. The reply is JSON.
-func (s *Source) Hello(args [][]byte, remote string) (*Link, []byte, error) {
+// Hello begins a link: args are those of REPL.HELLO. remote is the host it comes from; cut closes the connection, from any goroutine. The reply is JSON.
+func (s *Source) Hello(args [][]byte, remote string, cut func()) (*Link, []byte, error) {
 	format, shards, id, port, ip := string(args[1]), string(args[2]), string(args[3]), string(args[4]), string(args[5])
 	if format != strconv.Itoa(Format) {
 		return nil, nil, fmt.Errorf("ERR replication format %.20q is not known here: this kevy speaks format %d", format, Format)
@@ -95,7 +100,7 @@ func (s *Source) Hello(args [][]byte, remote string) (*Link, []byte, error) {
 	}
 	// The follower may cut its log at these tails: they tear no group.
 	dir, tails := s.eng.Tails()
-	k := &Link{src: s, id: id, addr: net.JoinHostPort(ip, port), dir: dir}
+	k := &Link{src: s, id: id, addr: net.JoinHostPort(ip, port), dir: dir, cut: cut, heard: time.Now()}
 	h := Hello{Format: Format, Shards: s.eng.Shards(), Seed: dir.HashSeed(), ID: s.id(), Tails: tails}
 	for i := range h.Shards {
 		h.Lineage = append(h.Lineage, dir.Log(i).Lineage())
@@ -112,6 +117,36 @@ func (s *Source) Hello(args [][]byte, remote string) (*Link, []byte, error) {
 
 // OnClose sets what Close calls first.
 func (k *Link) OnClose(fn func()) { k.onClose = fn }
+
+// Serve runs a command of the link. pulls: it asks for frames.
+func (k *Link) Serve(pulls bool, command func()) {
+	k.hear(true, pulls)
+	defer k.hear(false, pulls)
+	command()
+}
+
+func (k *Link) hear(busy, pulls bool) {
+	k.src.mu.Lock()
+	defer k.src.mu.Unlock()
+	k.busy, k.pulls, k.heard = busy, pulls, time.Now()
+}
+
+// CutSilent closes the connections of followers that apply frames and have sent nothing for so long, and returns their addresses: one that is there
+// asks for more, or acknowledges, all the time.
+func (s *Source) CutSilent(limit time.Duration) (gone []string) {
+	s.mu.Lock()
+	var cuts []func()
+	for _, k := range s.links {
+		if k.pulls && !k.busy && time.Since(k.heard) > limit {
+			cuts, gone = append(cuts, k.cut), append(gone, k.addr)
+		}
+	}
+	s.mu.Unlock()
+	for _, cut := range cuts {
+		cut()
+	}
+	return gone
+}
 
 // Close ends the link.
 func (k *Link) Close() {
@@ -171,6 +206,9 @@ func (k *Link) Offer(not [][]byte) ([]byte, error) {
 // choose returns a set to offer.
 func (k *Link) choose(not [][]byte) (*Offer, error) {
 	s := k.src
+	if o := k.again(not); o != nil {
+		return o, nil
+	}
 	for try := 0; ; try++ {
 		dir := s.eng.Dir()
 		id, cursors := dir.Snapshot()
@@ -187,6 +225,21 @@ func (k *Link) choose(not [][]byte) (*Offer, error) {
 			return nil, fmt.Errorf("ERR writing a snapshot for the replica: %w", err)
 		}
 	}
+}
+
+// again returns a set of which the follower has something already, if there is one with the log behind it.
+func (k *Link) again(names [][]byte) *Offer {
+	dir := k.src.eng.Dir()
+	for _, n := range names {
+		id, ok := strings.CutPrefix(string(n), wanted)
+		if !ok || !snapshot.IsID(id) {
+			continue
+		}
+		if set, err := snapshot.ReadSet(k.src.fs, dir.Path(), id); err == nil && len(set.Shards) == dir.Shards() && nearTail(dir, &set, set.Cursors()) {
+			return k.offer(dir, set)
+		}
+	}
+	return nil
 }
 
 // nearTail reports whether the log behind a set is short enough to be sent instead of a fresh set.

@@ -10,6 +10,9 @@ import (
 	"github.com/kevydb/kevy/snapshot"
 )
 
+// wanted is before a set's id in REPL.SNAPSHOT: the follower has something of that set already.
+const wanted = "+"
+
 // Format is the version of the protocol and of the frames and snapshot files it carries.
 const Format = 1
 

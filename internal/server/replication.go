@@ -109,11 +109,18 @@ func (srv *Server) follow(host, port string, over *replica.TakeOver) error {
 	return nil
 }
 
-// replTimeout is after what silence a link counts as lost.
+// replTimeout is after what silence a link counts as dead, on either side.
 func (srv *Server) replTimeout() time.Duration {
 	var seconds atomic.Int64
 	setNumber(srv.config(), "repl-timeout", &seconds)
 	return time.Duration(seconds.Load()) * time.Second
+}
+
+// cutSilent closes the links of replicas that have sent nothing for too long.
+func (srv *Server) cutSilent() {
+	for _, addr := range srv.repl.source.CutSilent(srv.replTimeout()) {
+		srv.log.Warn("replication: a replica has been silent for repl-timeout: its link is closed", "replica", addr)
+	}
 }
 
 // announced is the address at which others reach this server.
@@ -245,6 +252,7 @@ func registerReplication(r registry) {
 	r["repl.pull"] = replPullCommand
 	r["repl.freeze"] = replFreezeCommand
 	r["prefix.digest"] = digestCommand
+	r["repl.check"] = replCheckCommand
 	r["repl.ack"] = func(s *session, args [][]byte) {
 		if err := s.srv.repl.source.Ack(args); err != nil {
 			s.w.Error(err.Error())
@@ -264,7 +272,7 @@ func (s *session) onLink(fn func(*resp.Writer, *replica.Link)) {
 		s.w.Error(msgNoLink)
 		return
 	}
-	s.parkRun(func(w *resp.Writer) { fn(w, k) })
+	s.parkRun(func(w *resp.Writer) { k.Serve(false, func() { fn(w, k) }) })
 }
 
 func replyDocument(w *resp.Writer) func([]byte, error) {
@@ -304,7 +312,7 @@ func replHelloCommand(s *session, args [][]byte) {
 	if err != nil {
 		host = "127.0.0.1" // a unix socket
 	}
-	k, b, err := s.srv.repl.source.Hello(args, host)
+	k, b, err := s.srv.repl.source.Hello(args, host, s.conn.Close)
 	if err != nil {
 		s.w.Error(errorReply(err))
 		return
@@ -326,6 +334,21 @@ func (s *session) servesReplica() {
 	}
 }
 
+func replCheckCommand(s *session, args [][]byte) {
+	args = cloneArgs(args)
+	s.onLink(func(w *resp.Writer, _ *replica.Link) {
+		sums, err := s.srv.repl.source.Check(args[1:])
+		if err != nil {
+			w.Error(errorReply(err))
+			return
+		}
+		w.Array(len(sums))
+		for _, n := range sums {
+			w.Int(n)
+		}
+	})
+}
+
 func replPullCommand(s *session, args [][]byte) {
 	k := s.link
 	if k == nil {
@@ -333,7 +356,7 @@ func replPullCommand(s *session, args [][]byte) {
 		return
 	}
 	args = cloneArgs(args)
-	s.parkWait(func(ctx context.Context, w *resp.Writer) { k.Pull(ctx, args[1:], w) })
+	s.parkWait(func(ctx context.Context, w *resp.Writer) { k.Serve(true, func() { k.Pull(ctx, args[1:], w) }) })
 }
 
 // replicaofCommand is REPLICAOF host port | NO ONE. What takes long happens behind the reply.

@@ -1,12 +1,15 @@
 package server
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"path"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/testkit/wire"
 	"github.com/kevydb/kevy/internal/vfs"
@@ -298,4 +301,93 @@ func TestReplicaInvalidates(t *testing.T) {
 	ca.do("FLUSHALL")
 	told(cb, "FLUSHALL", "invalidate")
 	b.follows(a)
+}
+
+// TestSilentReplica: a link whose replica has gone without a word is closed after repl-timeout; one that is there is not.
+func TestSilentReplica(t *testing.T) {
+	a, b := start(t, testOptions{set: map[string]string{"repl-timeout": "1"}}), start(t, testOptions{})
+	ca, cb, dead := a.client(), b.client(), a.client()
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	b.follows(a)
+	if r, err := dead.Do("REPL.HELLO", "1", "2", strings.Repeat("d", 40), "7000", ""); err != nil || r.IsError() {
+		t.Fatalf("%s, %v", show(&r), err)
+	}
+	pull := []string{"REPL.PULL", "1000", "0"}
+	for i := range 2 {
+		r := ca.do("FEED.TAIL " + strconv.Itoa(i))
+		gen, off, _ := strings.Cut(strings.Trim(r, "*[]"), " ")
+		pull = append(pull, strings.TrimPrefix(gen, ":"), strings.TrimPrefix(off, ":"))
+	}
+	if r, err := dead.Do(pull...); err != nil || r.IsError() {
+		t.Fatalf("%s, %v", show(&r), err)
+	}
+	dead.gone()
+	if n := ca.field("replication", "connected_slaves"); n != "1" {
+		t.Errorf("%s replicas, want the one that is there", n)
+	}
+	ca.want("SET x 1", "+OK")
+	b.follows(a)
+	if n := cb.field("replication", "repl_connects"); n != "1" {
+		t.Errorf("the replica that is there has connected %s times", n)
+	}
+}
+
+// TestCopyResumes: a full copy goes on where it was after a restart of the replica, though the source has a newer snapshot by then.
+func TestCopyResumes(t *testing.T) {
+	mem := vfs.NewMem()
+	fs := faultfs.New(mem)
+	a, b := start(t, testOptions{}), start(t, testOptions{fs: fs})
+	ca, cb := a.client(), b.client()
+	rng := rand.NewChaCha8([32]byte{1})
+	big := make([]byte, 256<<10)
+	for i := range 60 {
+		_, _ = rng.Read(big) // does not compress
+		if r, err := ca.Do("SET", "big"+strconv.Itoa(i), string(big)); err != nil || r.IsError() {
+			t.Fatalf("%s, %v", show(&r), err)
+		}
+	}
+	fs.Inject(faultfs.OnPath("/tmp-", faultfs.FailFrom(faultfs.OpWriteAt, 3, nil)))
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	eventually(t, "the copy stops in the middle", func() bool { return strings.Contains(cb.field("replication", "repl_error"), "injected") })
+	b.shutdown()
+	ca.want("SET more 1", "+OK")
+	ca.want("SAVE", "+OK")
+	b = start(t, testOptions{fs: mem})
+	cb = b.client()
+	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+	b.follows(a)
+	if n, _ := strconv.Atoi(cb.field("replication", "repl_bytes_resumed")); n < 1<<20 {
+		t.Errorf("%d bytes were there from before", n)
+	}
+	if n := cb.field("replication", "repl_full_copies"); n != "1" {
+		t.Errorf("%s full copies", n)
+	}
+}
+
+// TestSameCursorsOtherFrames: a directory put back from a copy of its files goes on in its old generation. A replica that has other frames under
+// the same cursors takes a full copy, and keeps its own frames aside.
+func TestSameCursorsOtherFrames(t *testing.T) {
+	fs := crashfs.New()
+	a, b := start(t, testOptions{fs: fs}), start(t, testOptions{})
+	a.client().want("MSET x 1 y 2 z 3", "+OK")
+	a.shutdown()
+	old := fs.KillClone()
+	c := b.client()
+	for i, on := range []*crashfs.FS{fs, old} {
+		s := start(t, testOptions{fs: on})
+		write := func(n int) {
+			for j := range n {
+				s.client().want(fmt.Sprintf("SET %d-%d x", i, j), "+OK")
+			}
+		}
+		write(i * 40) // the second source is not behind the replica
+		c.want("REPLICAOF 127.0.0.1 "+s.port(), "+OK")
+		b.follows(s)
+		write(20)
+		b.follows(s)
+		s.shutdown()
+	}
+	if n, kept := c.field("replication", "repl_full_copies"), c.field("replication", "repl_kept_aside"); n != "1" || kept == "0" {
+		t.Errorf("%s full copies from the second source, %s files kept aside", n, kept)
+	}
 }

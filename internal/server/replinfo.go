@@ -137,7 +137,7 @@ func (r *report) following(f *replica.Follower, offset uint64) {
 		source = "stock"
 	}
 	r.fields("repl_source", source, "repl_frames_behind", st.Behind, "repl_seconds_behind", fixed2(late), "repl_frames_applied", st.Frames,
-		"repl_full_copies", st.FullCopies, "repl_rewinds", st.Rewinds, "repl_connects", st.Connects, "repl_kept_aside", len(st.Aside),
+		"repl_full_copies", st.FullCopies, "repl_bytes_resumed", st.Resumed, "repl_rewinds", st.Rewinds, "repl_connects", st.Connects, "repl_kept_aside", len(st.Aside),
 		"repl_error", strings.NewReplacer("\r", " ", "\n", " ").Replace(st.Err))
 }
 

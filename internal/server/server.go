@@ -308,6 +308,7 @@ func (srv *Server) cron() {
 			srv.sampleRates(now)
 			srv.memory.check()
 			srv.checkSnapshots()
+			srv.cutSilent()
 			srv.checkReplicas()
 		case <-srv.ctx.Done():
 			return

@@ -108,7 +108,7 @@ func bootstrap(t *testing.T, s, r *Store) {
 		if _, err := from.ReadAt(content, 0); err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
-		to, err := b.Create(i)
+		to, _, err := b.Create(i)
 		if err == nil {
 			_, err = to.WriteAt(content, 0)
 		}
