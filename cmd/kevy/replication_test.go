@@ -168,8 +168,13 @@ func TestVerifyReplica(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--replica", "nowhere"}, {"--replica", b.Addr, "dir"}, {"--replica", b.Addr, "--deep"}, {"--of", a.Addr, "dir"}, {"--prefix", "x", "dir"},
-		{"--replica", b.Addr, "--of", "redis://"}, {},
+		{"--replica", "nowhere"},
+		{"--replica", b.Addr, "dir"},
+		{"--replica", b.Addr, "--deep"},
+		{"--of", a.Addr, "dir"},
+		{"--prefix", "x", "dir"},
+		{"--replica", b.Addr, "--of", "redis://"},
+		{},
 	} {
 		if code, out, errs := verifyRun(args...); code != exitUsage || out != "" || errs == "" {
 			t.Errorf("%v: exit %d: %s%s", args, code, out, errs)
