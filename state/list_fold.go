@@ -175,6 +175,15 @@ func (f *listFold) pushPacked(l *List, elements [][]byte, front bool) {
 	f.setPacked(flat)
 }
 
+// listForChange is openList for an effect that changes a list if it is there; f.r is 0 if it is not, or no list.
+func (ks *Keyspace) listForChange(e *effect.Effect) (f listFold, l List, err error) {
+	f, l, ok := ks.openList(e.Args[0])
+	if !ok {
+		f.r, err = 0, fail(e, wrongType)
+	}
+	return f, l, err
+}
+
 func (ks *Keyspace) foldPop(e *effect.Effect) (c Change, err error) {
 	n := int64(1)
 	if len(e.Args) == 2 {
@@ -183,12 +192,9 @@ func (ks *Keyspace) foldPop(e *effect.Effect) (c Change, err error) {
 			return c, fail(e, "count")
 		}
 	}
-	f, l, ok := ks.openList(e.Args[0])
-	if !ok {
-		return c, fail(e, wrongType)
-	}
+	f, l, err := ks.listForChange(e)
 	if f.r == 0 {
-		return c, nil
+		return c, err
 	}
 	m := int(min(n, int64(l.n)))
 	if e.Op == effect.LPop {
@@ -203,12 +209,9 @@ func (ks *Keyspace) foldLTrim(e *effect.Effect) (c Change, err error) {
 	if !ok1 || !ok2 {
 		return c, fail(e, "range")
 	}
-	f, l, ok := ks.openList(e.Args[0])
-	if !ok {
-		return c, fail(e, wrongType)
-	}
+	f, l, err := ks.listForChange(e)
 	if f.r == 0 {
-		return c, nil
+		return c, err
 	}
 	from, n := l.Bounds(start, stop)
 	if n == 0 {
@@ -274,12 +277,9 @@ func (ks *Keyspace) foldLInsert(e *effect.Effect) (c Change, err error) {
 	if !before && !bytes.EqualFold(e.Args[1], []byte("after")) || len(e.Args[3]) > MaxValue {
 		return c, fail(e, "arguments")
 	}
-	f, l, ok := ks.openList(e.Args[0])
-	if !ok {
-		return c, fail(e, wrongType)
-	}
+	f, l, err := ks.listForChange(e)
 	if f.r == 0 {
-		return c, nil
+		return c, err
 	}
 	if i := l.Find(e.Args[2]); i >= 0 {
 		if !before {
@@ -335,12 +335,9 @@ func (ks *Keyspace) foldLRem(e *effect.Effect) (c Change, err error) {
 	if !ok {
 		return c, fail(e, "count")
 	}
-	f, l, ok := ks.openList(e.Args[0])
-	if !ok {
-		return c, fail(e, wrongType)
-	}
+	f, l, err := ks.listForChange(e)
 	if f.r == 0 {
-		return c, nil
+		return c, err
 	}
 	left, back := count, false
 	switch {

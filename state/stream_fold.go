@@ -153,6 +153,19 @@ func (ks *Keyspace) dropChunk(w []uint64, t *tree, c *treeCursor) {
 	}
 }
 
+// streamForWrite opens the stream of an effect that changes it if it is there; nil: it is not, or not a stream.
+func (ks *Keyspace) streamForWrite(e *effect.Effect) (w []uint64, err error) {
+	h, r, ok := ks.open(e.Args[0], TypeStream)
+	if !ok {
+		return nil, fail(e, wrongType)
+	}
+	if r == 0 {
+		return nil, nil
+	}
+	_, w = ks.headForWrite(h, r, TypeStream)
+	return w, nil
+}
+
 // foldXDel folds XDEL key id... The greatest deleted ID grows also where the entry has gone already.
 func (ks *Keyspace) foldXDel(e *effect.Effect) (c Change, err error) {
 	for _, text := range e.Args[1:] {
@@ -160,14 +173,10 @@ func (ks *Keyspace) foldXDel(e *effect.Effect) (c Change, err error) {
 			return c, fail(e, "ID")
 		}
 	}
-	h, r, ok := ks.open(e.Args[0], TypeStream)
-	if !ok {
-		return c, fail(e, wrongType)
+	w, err := ks.streamForWrite(e)
+	if w == nil {
+		return c, err
 	}
-	if r == 0 {
-		return c, nil
-	}
-	_, w := ks.headForWrite(h, r, TypeStream)
 	t := ks.treeAt(w[streamChunks])
 	for _, text := range e.Args[1:] {
 		id, _ := parseID(text)
@@ -220,14 +229,10 @@ func (ks *Keyspace) foldXTrim(e *effect.Effect) (c Change, err error) {
 	if !ok {
 		return c, fail(e, "options")
 	}
-	h, r, ok := ks.open(e.Args[0], TypeStream)
-	if !ok {
-		return c, fail(e, wrongType)
+	w, err := ks.streamForWrite(e)
+	if w == nil {
+		return c, err
 	}
-	if r == 0 {
-		return c, nil
-	}
-	_, w := ks.headForWrite(h, r, TypeStream)
 	t := ks.treeAt(w[streamChunks])
 	for t.root != 0 && ks.trimChunk(w, &t, cut, all) {
 	}
@@ -284,14 +289,10 @@ func (ks *Keyspace) foldXSetID(e *effect.Effect) (c Change, err error) {
 	if !ok1 || !ok2 || !ok3 || added < 0 || string(a[2]) != "ENTRIESADDED" || string(a[4]) != "MAXDELETEDID" {
 		return c, fail(e, "arguments")
 	}
-	h, r, ok := ks.open(a[0], TypeStream)
-	if !ok {
-		return c, fail(e, wrongType)
+	w, err := ks.streamForWrite(e)
+	if w == nil {
+		return c, err
 	}
-	if r == 0 {
-		return c, nil
-	}
-	_, w := ks.headForWrite(h, r, TypeStream)
 	w[streamLastMs], w[streamLastSeq], w[streamAdded] = last.Ms, last.Seq, uint64(added)
 	if !deleted.IsZero() {
 		w[streamDeletedMs], w[streamDeletedSeq] = deleted.Ms, deleted.Seq

@@ -8,19 +8,27 @@ import (
 // expireWhen is the set of conditions of the EXPIRE family.
 type expireWhen struct{ nx, xx, gt, lt bool }
 
+// add adds a condition; false if the word is none.
+func (w *expireWhen) add(word []byte) bool {
+	switch {
+	case isWord(word, "nx"):
+		w.nx = true
+	case isWord(word, "xx"):
+		w.xx = true
+	case isWord(word, "gt"):
+		w.gt = true
+	case isWord(word, "lt"):
+		w.lt = true
+	default:
+		return false
+	}
+	return true
+}
+
 // parseExpireWhen reads the options behind the time.
 func parseExpireWhen(args [][]byte) (w expireWhen, bad errorText) {
 	for _, word := range args {
-		switch {
-		case isWord(word, "nx"):
-			w.nx = true
-		case isWord(word, "xx"):
-			w.xx = true
-		case isWord(word, "gt"):
-			w.gt = true
-		case isWord(word, "lt"):
-			w.lt = true
-		default:
+		if !w.add(word) {
 			return w, unsupportedOption(word)
 		}
 	}

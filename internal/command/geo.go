@@ -125,41 +125,19 @@ func writeDistance(w *resp.Writer, d float64) {
 }
 
 func planGeoPos(c *Ctx) {
-	z, found, ok := lookupZSet(c, c.Args[1])
-	if !ok {
-		return
-	}
-	c.W.Array(len(c.Args) - 2)
-	for _, m := range c.Args[2:] {
-		if found {
-			if score, there := z.Score(m); there {
-				long, lat := geoPosition(score)
-				c.W.Array(2)
-				writeCoordinate(c.W, long)
-				writeCoordinate(c.W, lat)
-				continue
-			}
-		}
-		c.W.NullArray()
-	}
+	replyScores(c, func(score float64) {
+		long, lat := geoPosition(score)
+		c.W.Array(2)
+		writeCoordinate(c.W, long)
+		writeCoordinate(c.W, lat)
+	}, c.W.NullArray)
 }
 
 func planGeoHash(c *Ctx) {
-	z, found, ok := lookupZSet(c, c.Args[1])
-	if !ok {
-		return
-	}
-	c.W.Array(len(c.Args) - 2)
-	for _, m := range c.Args[2:] {
-		if found {
-			if score, there := z.Score(m); there {
-				text := geoString(score)
-				c.W.Bulk(text[:])
-				continue
-			}
-		}
-		c.W.Null()
-	}
+	replyScores(c, func(score float64) {
+		text := geoString(score)
+		c.W.Bulk(text[:])
+	}, c.W.Null)
 }
 
 // planGeoDist plans GEODIST key member member [unit].

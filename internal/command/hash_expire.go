@@ -63,7 +63,8 @@ func runHExpire(c *Ctx, x expiry) {
 		return
 	}
 	rest := c.Args[3:]
-	when, one := fieldWhen(rest[0])
+	var when expireWhen
+	one := when.add(rest[0])
 	if one {
 		rest = rest[1:]
 	}
@@ -85,23 +86,6 @@ func runHExpire(c *Ctx, x expiry) {
 		c.W.Int(d.decide(i))
 	}
 	d.emit(key)
-}
-
-// fieldWhen reads a condition; one is false if the word is none.
-func fieldWhen(word []byte) (w expireWhen, one bool) {
-	switch {
-	case isWord(word, "nx"):
-		w.nx = true
-	case isWord(word, "xx"):
-		w.xx = true
-	case isWord(word, "gt"):
-		w.gt = true
-	case isWord(word, "lt"):
-		w.lt = true
-	default:
-		return w, false
-	}
-	return w, true
 }
 
 // fieldDeadlines works out which fields get a deadline, one after the other: repeated ones see what became of
@@ -214,16 +198,10 @@ func replyFieldDeadlines(c *Ctx, base int64, unit timeUnit) {
 
 // planHPersist plans HPERSIST key FIELDS n field...
 func planHPersist(c *Ctx) {
-	h, found, ok := writeHash(c, c.Args[1])
+	h, names, found, ok := writeFields(c)
 	if !ok {
 		return
 	}
-	names, bad := parseFields(c.Args[2:], msgFieldNumber)
-	if bad != "" {
-		c.W.Error(bad)
-		return
-	}
-	c.W.Array(len(names))
 	p := persistFields{c: c, h: &h, r: newRepeats(names, 1)}
 	c.beginEffect()
 	for i, name := range names {

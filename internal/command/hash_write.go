@@ -101,18 +101,26 @@ func emitHDel(c *Ctx, key []byte, h *hash, names [][]byte) (n int) {
 	return n
 }
 
-// planHGetDel plans HGETDEL key FIELDS n field...
-func planHGetDel(c *Ctx) {
-	h, found, ok := writeHash(c, c.Args[1])
-	if !ok {
-		return
+// writeFields reads the arguments key FIELDS n field... of a write, and begins its reply of one element a field.
+func writeFields(c *Ctx) (h hash, names [][]byte, found, ok bool) {
+	if h, found, ok = writeHash(c, c.Args[1]); !ok {
+		return h, nil, found, false
 	}
 	names, bad := parseFields(c.Args[2:], msgFieldNumber)
 	if bad != "" {
 		c.W.Error(bad)
-		return
+		return h, nil, found, false
 	}
 	c.W.Array(len(names))
+	return h, names, found, true
+}
+
+// planHGetDel plans HGETDEL key FIELDS n field...
+func planHGetDel(c *Ctx) {
+	h, names, found, ok := writeFields(c)
+	if !ok {
+		return
+	}
 	r := newRepeats(names, 1)
 	for i, name := range names {
 		replyField(c, &h, r.first(i) && found, name)

@@ -32,20 +32,25 @@ func planZScore(c *Ctx) {
 	c.W.Null()
 }
 
-func planZMScore(c *Ctx) {
+func planZMScore(c *Ctx) { replyScores(c, c.W.Double, c.W.Null) }
+
+// replyScores replies an element for each member, the arguments from 2 on: show of its score, none if it is not there.
+func replyScores(c *Ctx, show func(score float64), none func()) {
 	z, found, ok := lookupZSet(c, c.Args[1])
 	if !ok {
 		return
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, m := range c.Args[2:] {
+		score, there := 0.0, false
 		if found {
-			if score, there := z.Score(m); there {
-				c.W.Double(score)
-				continue
-			}
+			score, there = z.Score(m)
 		}
-		c.W.Null()
+		if there {
+			show(score)
+		} else {
+			none()
+		}
 	}
 }
 
