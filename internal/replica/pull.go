@@ -68,10 +68,16 @@ func (k *Link) pull(ctx context.Context, args [][]byte, w *resp.Writer) error {
 // errReplaced is the answer to who goes on with a log in whose place there is another one.
 var errReplaced = errors.New("ERR the log of this server is another one now: connect again")
 
+// errRenamed is the answer when the replication id has changed, with the role, since the replica was told.
+var errRenamed = errors.New("ERR this server has another replication id now: connect again")
+
 // place has a reader at each cursor, but for those of generation 0.
 func (k *Link) place(dir *log.Dir, at []log.Cursor) error {
 	if k.dir != dir { // what HELLO told is true no more
 		return errReplaced
+	}
+	if k.src.id() != k.history {
+		return errRenamed
 	}
 	if k.readers == nil {
 		k.readers = make([]*log.Reader, len(at))

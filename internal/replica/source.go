@@ -60,6 +60,8 @@ type Link struct {
 	id   string
 	addr string // host:port where the follower serves
 
+	history string // replication id that HELLO told
+
 	files   []vfs.File // of the offered set
 	readers []*log.Reader
 	dir     *log.Dir // that HELLO told of; the readers are of it
@@ -100,8 +102,8 @@ func (s *Source) Hello(args [][]byte, remote string, cut func()) (*Link, []byte,
 	}
 	// The follower may cut its log at these tails: they tear no group.
 	dir, tails := s.eng.Tails()
-	k := &Link{src: s, id: id, addr: net.JoinHostPort(ip, port), dir: dir, cut: cut, heard: time.Now()}
-	h := Hello{Format: Format, Shards: s.eng.Shards(), Seed: dir.HashSeed(), ID: s.id(), Tails: tails}
+	k := &Link{src: s, id: id, addr: net.JoinHostPort(ip, port), dir: dir, cut: cut, heard: time.Now(), history: s.id()}
+	h := Hello{Format: Format, Shards: s.eng.Shards(), Seed: dir.HashSeed(), ID: k.history, Tails: tails}
 	for i := range h.Shards {
 		h.Lineage = append(h.Lineage, dir.Log(i).Lineage())
 	}

@@ -22,8 +22,7 @@ const (
 	failoverHandsOn = "failover-in-progress"
 )
 
-// takeOverWait is how long a replica that is asked to take over waits for the frames it lacks: those that were on their way when the one that asks
-// has seen it acknowledge the others.
+// takeOverWait is how long a replica that is asked to take over waits until it can.
 const takeOverWait = 5 * time.Second
 
 // failover is FAILOVER, on the server that is to be a replica. First writes are held back until a replica has everything. Then the server becomes a
@@ -253,13 +252,9 @@ func (srv *Server) takeOver(ctx context.Context, o *replica.Order, from string) 
 		return nil
 	case f == nil:
 		return errors.New("ERR REPL.TAKEOVER can't be sent to a primary")
-	case f.Status().SourceID != o.ID:
-		return errors.New("ERR REPL.TAKEOVER comes from a server that this one does not follow")
 	}
-	if !o.Force {
-		if err := srv.awaitTails(ctx, o); err != nil {
-			return err
-		}
+	if err := srv.awaitOrder(ctx, f, o); err != nil {
+		return err
 	}
 	srv.repl.mu.Lock()
 	defer srv.repl.mu.Unlock()
@@ -270,19 +265,25 @@ func (srv *Server) takeOver(ctx context.Context, o *replica.Order, from string) 
 	return srv.promoteLocked()
 }
 
-// awaitTails waits until the log ends where that of the source does, which is closed.
-func (srv *Server) awaitTails(ctx context.Context, o *replica.Order) error {
+// awaitOrder waits until the order can be obeyed: it is the source's, and the log ends where that of the source does, which is closed. A source that has been
+// promoted itself has an id of which its replica hears only when it connects anew, and the last frames may be on their way.
+func (srv *Server) awaitOrder(ctx context.Context, f *replica.Follower, o *replica.Order) error {
 	ctx, cancel := context.WithTimeout(ctx, takeOverWait)
 	defer cancel()
 	for {
-		have := srv.repl.source.Tails()
-		if slices.Equal(have, o.At) {
+		var err error
+		if f.Status().SourceID != o.ID {
+			err = errors.New("ERR REPL.TAKEOVER comes from a server that this one does not follow")
+		} else if have := srv.repl.source.Tails(); !o.Force && !slices.Equal(have, o.At) {
+			err = fmt.Errorf("ERR this replica ends at %v, its source at %v", have, o.At)
+		}
+		if err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("ERR this replica ends at %v, its source at %v", have, o.At)
-		case <-time.After(time.Millisecond): // the last frames are on their way
+			return err
+		case <-time.After(time.Millisecond):
 		}
 	}
 }

@@ -336,3 +336,28 @@ func TestWaitersDismissed(t *testing.T) {
 	c.want("REPLICAOF NO ONE", "+OK")
 	waiters[0].want("WAIT 1 1", ":0")
 }
+
+// TestFailoverOfPromoted: a replica goes on with a server that has been promoted, under its new replication id, and takes over from it.
+func TestFailoverOfPromoted(t *testing.T) {
+	a := start(t, testOptions{})
+	b := startReplica(t, a, testOptions{})
+	c := startReplica(t, b, testOptions{})
+	of, d := b.client(), c.client()
+	id := func(c *client) string { return c.field("replication", "master_replid") }
+	of.want("REPLICAOF NO ONE", "+OK")
+	of.want("SET x 1", "+OK")
+	of.want("FAILOVER TO 127.0.0.1 "+c.port(), "+OK")
+	eventually(t, "the new primary", func() bool { return strings.HasPrefix(d.do("ROLE"), "*[master") })
+	of.failover("no-failover")
+	b.follows(c)
+	if x, y := id(of), id(d); x != y {
+		t.Errorf("replication ids %s and %s", x, y)
+	}
+	d.want("DEBUG CHANGE-REPL-ID", "+OK")
+	eventually(t, "the replica hears of the id", func() bool { return id(of) == id(d) })
+	d.want("SET x 2", "+OK")
+	b.follows(c)
+	if n := of.field("replication", "repl_full_copies"); n != "0" {
+		t.Errorf("%s full copies", n)
+	}
+}
