@@ -99,7 +99,7 @@ func (s *Source) InStep(ctx context.Context, host, port string) (f FollowerInfo,
 		s.mu.Unlock()
 		tails := s.Tails()
 		for _, f := range s.Followers() {
-			if !f.Stock && (host == "" || f.Is(host, port)) && s.covers(f.Acks, tails, false) {
+			if f.CanTakeOver() && (host == "" || f.Is(host, port)) && s.covers(f.Acks, tails, false) {
 				return f, nil
 			}
 		}
@@ -115,3 +115,6 @@ func (s *Source) InStep(ctx context.Context, host, port string) (f FollowerInfo,
 func (f *FollowerInfo) Is(host, port string) bool {
 	return strings.EqualFold(f.Host, host) && f.Port == port
 }
+
+// CanTakeOver reports whether the follower can be a primary: it is a kevy that others reach.
+func (f *FollowerInfo) CanTakeOver() bool { return !f.Stock && f.Port != "0" }

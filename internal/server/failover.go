@@ -141,7 +141,7 @@ func (srv *Server) beginFailover(order *failoverOrder) (bad string) {
 	o := &srv.repl.over
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	followers := slices.DeleteFunc(srv.repl.source.Followers(), func(f replica.FollowerInfo) bool { return f.Stock })
+	followers := slices.DeleteFunc(srv.repl.source.Followers(), func(f replica.FollowerInfo) bool { return !f.CanTakeOver() })
 	at := slices.IndexFunc(followers, func(f replica.FollowerInfo) bool { return f.Is(order.host, order.port) })
 	switch {
 	case o.now != "":

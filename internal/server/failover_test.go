@@ -135,6 +135,9 @@ func TestFailoverRefused(t *testing.T) {
 	} {
 		c.want(line, want)
 	}
+	_, ack := s.follower("10.0.0.1", "0") // in a program: nobody reaches it
+	c.want(ack, "+OK")
+	c.want("FAILOVER", "-ERR FAILOVER requires connected replicas.")
 	r := startReplica(t, s, testOptions{})
 	r.client().want("FAILOVER", "-ERR FAILOVER is not valid when server is a replica.")
 	c.want("FAILOVER FORCE", "-ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
