@@ -192,8 +192,16 @@ func (k *Link) wait(ctx context.Context, limit <-chan time.Time, at []log.Cursor
 	return false
 }
 
-// write makes the reply.
+// partOverhead is more than what a part takes in a reply beyond its frames.
+const partOverhead = 256
+
+// write makes the reply, in a buffer of its size.
 func (k *Link) write(w *resp.Writer, dir *log.Dir) {
+	size := partOverhead * (1 + dir.Shards())
+	for i := range k.parts {
+		size += partOverhead + len(k.parts[i].raw)
+	}
+	w.Buf = append(resp.TakeBuffer(size), w.Buf...)
 	w.Array(2)
 	w.Array(1 + 2*dir.Shards())
 	w.Int(k.src.eng.Now())
