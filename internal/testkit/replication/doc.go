@@ -1,2 +1,7 @@
-// Package replication tests servers that follow each other as processes: killed, cut off, forked and put together again.
+// Package replication tests servers that follow each other as processes: killed, cut off, forked and put together again, on the loopback
+// address and as hosts on a network of their own (testkit/netns), where packets are lost and late.
+//
+//	go test ./internal/testkit/replication -run TestNetwork -replication.rounds 200 -timeout 1h
+//
+// runs 200 rounds instead of a few (REPLICATION_ROUNDS in the environment is the default; it counts for the other tests under load as well).
 package replication
