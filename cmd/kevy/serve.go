@@ -150,7 +150,7 @@ func engineOptions(cfg *config.Config, logger *slog.Logger) engine.Options {
 	}
 	return engine.Options{
 		Logger: logger, HoldFor: holdFor,
-		Limits: &limits, Snapshots: &snapshots, Saved: debug.FreeOSMemory,
+		Limits: &limits, Snapshots: &snapshots, Collect: debug.FreeOSMemory,
 		Log: log.Options{
 			FS: vfs.OS(), Dir: filepath.ToSlash(cfg.Dir), Shards: cfg.ShardCount(),
 			SegmentBytes: cfg.LogSegmentSize, Window: cfg.FeedBufferSize, SealAfter: sealAfter(cfg),

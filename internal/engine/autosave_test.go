@@ -149,14 +149,15 @@ func TestFailedSnapshots(t *testing.T) {
 	s.Close()
 }
 
-// TestSaved: who asked for it is told of each try, good or bad.
-func TestSaved(t *testing.T) {
+// TestCollect: who asked for it is told of the start and of each try to save, good or bad.
+func TestCollect(t *testing.T) {
 	told := make(chan struct{}, 10)
 	ffs := faultfs.New(crashfs.New())
 	e, _, err := engine.Open(engine.Options{
-		Now: (&gate.Clock{MS: 1_800_000_000_000}).Now, Saved: func() { told <- struct{}{} }, Log: log.Options{FS: ffs, Dir: gate.Dir},
+		Now: (&gate.Clock{MS: 1_800_000_000_000}).Now, Collect: func() { told <- struct{}{} }, Log: log.Options{FS: ffs, Dir: gate.Dir},
 	})
 	must(t, err)
+	<-told
 	must(t, e.Save())
 	<-told
 	ffs.Inject(faultfs.OnPath(".snap", faultfs.FailFrom(faultfs.OpSync, 1, nil)))

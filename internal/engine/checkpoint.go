@@ -38,9 +38,7 @@ func (e *Engine) BGSave(kind SaveKind) error {
 func (e *Engine) save() error {
 	set, err := e.writeSet()
 	e.checkpoint.end(&set, err)
-	if e.opt.Saved != nil {
-		go e.opt.Saved()
-	}
+	e.collect()
 	s := e.SaveStatus()
 	switch {
 	case err == nil:

@@ -31,9 +31,9 @@ type Options struct {
 	// DigestSets records in each snapshot set the digest of its keys. That costs a pass over them while the views are open: for tools, which
 	// nobody writes beside.
 	DigestSets bool
-	// Saved, if there is one, is called on a goroutine of its own after each try to write a snapshot set: what that took of the Go heap is
-	// garbage by then.
-	Saved func()
+	// Collect, if there is one, is called on a goroutine of its own when much of the Go heap has become garbage: after the state was loaded, and
+	// after each try to write a snapshot set.
+	Collect func()
 	// Logger takes what operators should know; nil discards it.
 	Logger *slog.Logger
 }
@@ -125,7 +125,15 @@ func Open(o Options) (*Engine, *Report, error) {
 		return nil, nil, errors.Join(err, dir.Close(true))
 	}
 	rep.Took = time.Since(began)
+	e.collect()
 	return e, rep, nil
+}
+
+// collect has garbage collected, if that is wanted.
+func (e *Engine) collect() {
+	if e.opt.Collect != nil {
+		go e.opt.Collect()
+	}
 }
 
 func (e *Engine) start(rep *Report) error {

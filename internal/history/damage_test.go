@@ -3,6 +3,7 @@ package history_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -193,7 +194,7 @@ func TestFlips(t *testing.T) {
 			write(t, f, name, b)
 			// In a directory that was not closed, a tail behind the durable mark is cut as a crash leaves it: it is
 			// noted. Zeros written ahead are no data.
-			w.check(name, f, clean || b[at] != bit, place(name))
+			w.check(fmt.Sprintf("bit %d of byte %d of %d of %s", bit, at, len(b), name), f, clean || b[at] != bit, place(name))
 		}
 		t.Logf("%d restores refused, %d places named, in %d files", w.refused, w.named, len(names))
 	}
