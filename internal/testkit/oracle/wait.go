@@ -215,18 +215,23 @@ type waiterConn struct {
 	gone    chan struct{} // closed when the server has closed the connection
 }
 
-func openWaiters(addr string) (*waiterTarget, error) {
-	t := &waiterTarget{addr: addr}
-	var err error
+func openWaiters(addr string) (t *waiterTarget, err error) {
+	t = &waiterTarget{addr: addr}
+	defer func() {
+		if err != nil {
+			t.close()
+			t = nil
+		}
+	}()
 	if t.control, err = wire.Dial(addr); err != nil {
-		return nil, err
+		return t, err
 	}
 	if _, err := t.control.Must("FLUSHALL"); err != nil {
-		return nil, err
+		return t, err
 	}
 	for i := range t.conns {
 		if err := t.open(i); err != nil {
-			return nil, err
+			return t, err
 		}
 	}
 	return t, nil
@@ -242,7 +247,9 @@ func (t *waiterTarget) close() {
 			<-c.gone
 		}
 	}
-	t.control.Close()
+	if t.control != nil {
+		t.control.Close()
+	}
 }
 
 // open makes connection i; every other one speaks RESP3.
@@ -380,17 +387,17 @@ func runWaiting(want, got string, steps []Step) (*Difference, error) {
 	w, err := openWaiters(want)
 	defer w.close()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redis-server: %w", err)
 	}
 	g, err := openWaiters(got)
 	defer g.close()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("kevy: %w", err)
 	}
 	for i, s := range steps {
 		wr, err := w.play(s, nil)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("redis-server: %w", err)
 		}
 		gr, gotErr := g.play(s, &wr)
 		if d := diffWaiting(s, &wr, &gr); d != nil || gotErr != nil {
