@@ -260,7 +260,6 @@ func (s *Stock) wait(ctx context.Context) bool {
 // gather takes groups from the logs, until there are no more or enough.
 func (s *Stock) gather() error {
 	for more := true; more; {
-		more = false
 		s.first = (s.first + 1) % len(s.shards)
 		for k := range s.shards {
 			i := (s.first + k) % len(s.shards)
