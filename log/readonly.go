@@ -67,6 +67,9 @@ func (d *Dir) openReadOnly(tolerant bool) (*Recovery, error) {
 	for _, s := range shards {
 		c := Cursor{s.generation(), s.end.off}
 		r := ShardRecovery{Generation: c.Generation, Found: c, Tail: c, CutBytes: s.size - s.end.pos, Damage: s.damage, Lost: s.lost}
+		if len(s.damage) == 0 {
+			r.Stray = s.strayErr
+		}
 		if s.reason != nil {
 			if r.CutBytes, err = s.behind(); err != nil {
 				return nil, err

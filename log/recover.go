@@ -28,6 +28,9 @@ type ShardRecovery struct {
 	CutFile    string // where they are kept; "" when there were none but zeros
 	CutFrames  uint64 // whole valid frames among them: parts of groups that were not whole
 	Reason     string // why the tail was cut, "" when nothing was
+	// Stray, of OpenReadOnly and Examine: the newest segment file has a bad header and no frames, so that it was being made when the process
+	// ended, and Open would remove it; nil: there is none.
+	Stray error
 	// Damage, of Examine: why Open would refuse the shard, in the order of the log.
 	Damage []error
 	// Lost, of Examine: which of it takes frames behind Tail away; nil: none is known to.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
@@ -198,6 +199,42 @@ func TestFlips(t *testing.T) {
 		}
 		t.Logf("%d restores refused, %d places named, in %d files", w.refused, w.named, len(names))
 	}
+}
+
+// TestEmptySegmentDamaged: a newest segment without frames takes nothing with it when its header is damaged, but it is told.
+func TestEmptySegmentDamaged(t *testing.T) {
+	p := live(t, 161, 10)
+	var f *crashfs.FS
+	var last log.SegmentInfo
+	for i := 0; f == nil; i++ {
+		before := p.segmentFile(0, -1)
+		p.s.Do(fmt.Sprintf("SET filler%d %s", i, strings.Repeat("v", 20_000)))
+		for end := time.Now().Add(20 * time.Millisecond); p.segmentFile(0, -1) == before && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		list := p.s.E.Dir().Log(0).SegmentList()
+		if last = list[len(list)-1]; last.File != before && last.End == last.Start.Offset {
+			f = p.fs.KillClone()
+		}
+	}
+	want := p.s.Digest()
+	h := read(t, f, last.File)[:log.HeaderBytes] // without zeros written ahead
+	h[20] ^= 1
+	write(t, f, last.File, h)
+	src := history.Source{FS: f, Dir: gate.Dir}
+	v, err := history.Verify(src, history.VerifyOptions{})
+	if notes := strings.Join(v.Notes, "\n"); err != nil || len(v.Damage) > 0 || !strings.Contains(notes, last.File) {
+		t.Errorf("%v, %+v; want a note with %s", err, v, last.File)
+	}
+	b, err := history.BuildFrom(src, history.Latest(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Release()
+	if _, sum := b.Digest(nil, p.s.Clock.Now()); !strings.Contains(want, sum) {
+		t.Errorf("digest %s, want %q", sum, want)
+	}
+	p.s.Close()
 }
 
 // denied is a file system that refuses to open one file.

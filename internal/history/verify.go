@@ -132,6 +132,9 @@ func (h *History) verifyLogs(v *Verified, m *Meter) {
 		if rec.CutBytes > 0 && rec.Reason != "" && rec.Lost == nil {
 			v.Notes = append(v.Notes, fmt.Sprintf("shard %d: %s", i, h.uncleanTail(i)))
 		}
+		if rec.Stray != nil {
+			v.Notes = append(v.Notes, fmt.Sprintf("shard %d: the newest segment was being made when the log ended, and has no frames (the next start removes it): %v", i, rec.Stray))
+		}
 		v.Frames += r.frames
 		v.Segments += h.dir.Log(i).Segments()
 	}
