@@ -2,6 +2,7 @@
 // address and as hosts on a network of their own (testkit/netns), where packets are lost and late.
 //
 //	go test ./internal/testkit/replication -run TestNetwork -replication.rounds 200 -timeout 1h
+//	go test ./internal/testkit/replication -run TestSentinel -sentinel.kills 50 -timeout 25m
 //
 // runs 200 rounds instead of a few (REPLICATION_ROUNDS in the environment is the default; it counts for the other tests under load as well).
 package replication
