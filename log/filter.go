@@ -140,6 +140,7 @@ func (r *Reader) nextHit() (*Frame, error) {
 		return nil, r.hits.view.damaged(c.pos, Cursor{r.gen, off}, err)
 	}
 	r.passTo(off + 1)
+	r.s.whole = frame
 	return &r.s.frame, nil
 }
 

@@ -304,6 +304,9 @@ func checkFiltered(t *testing.T, l *Log, frames []seen, prefixes [][]byte, group
 		if len(want) == 0 {
 			t.Fatalf("prefixes %q: %+v, want the end", prefixes, got)
 		}
+		if whole := r.Raw(); !bytes.HasSuffix(whole, f.Payload) || frameCRC(frameSeed(l.shard, f.Cursor.Generation), f.Cursor.Offset, whole) != le.Uint32(whole) {
+			t.Fatalf("prefixes %q: %+v comes with %d other bytes", prefixes, got, len(whole))
+		}
 		w := want[0]
 		if !groups {
 			w.group, w.txn = 0, 0

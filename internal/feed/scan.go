@@ -95,6 +95,12 @@ func (f *Feed) Keys(req *ScanRequest, freeze Freezer, sink KeySink) (at log.Curs
 	if err != nil {
 		return at, nil, Error(err.Error())
 	}
+	over := false
+	defer func() {
+		if !over { // a panic: the view must not stay open
+			_ = state.Close()
+		}
+	}()
 	if len(req.Start) == 0 {
 		state.RebuildLibraries(func(e *effect.Effect) bool { sink.Add(e); return true })
 		sink.Keep()
@@ -105,6 +111,7 @@ func (f *Feed) Keys(req *ScanRequest, freeze Freezer, sink KeySink) (at log.Curs
 			s.scan(state, p)
 		}
 	}
+	over = true
 	if err := state.Close(); err != nil {
 		return at, nil, Error(err.Error())
 	}

@@ -36,6 +36,27 @@ func (s *fakeShard) RebuildFrom(start []byte, f func(e *effect.Effect, last bool
 	}
 }
 
+// brokenShard ends in a panic.
+type brokenShard struct{ fakeShard }
+
+func (s *brokenShard) RebuildFrom([]byte, func(*effect.Effect, bool) bool) { panic("broken") }
+
+// TestScanClosesAfterPanic: a view that stayed open would keep the memory of all that changes from then on.
+func TestScanClosesAfterPanic(t *testing.T) {
+	b, s := newBed(t, log.Options{}, true), &brokenShard{}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		b.f.Scan([][]byte{[]byte("FEED.SCAN"), []byte("0"), nil}, &resp.Writer{}, func(int) (Frozen, error) { return s, nil })
+	}()
+	if s.closed != 1 {
+		t.Errorf("closed %d times", s.closed)
+	}
+}
+
 func scanFake(t *testing.T, s *fakeShard, line string) string {
 	t.Helper()
 	b := newBed(t, log.Options{}, true)
