@@ -321,3 +321,27 @@ func TestKeptWindow(t *testing.T) {
 		t.Errorf("only %d points lie in the window", n)
 	}
 }
+
+// TestSnapshotPanics: a panic while a snapshot is written is a failed snapshot, whoever asked for it, and the next one goes well.
+func TestSnapshotPanics(t *testing.T) {
+	fs := faultfs.New(crashfs.New())
+	s := gate.Open(t, fs, 2, &gate.Clock{MS: 1_800_000_000_000})
+	defer s.Close()
+	s.Do("MSET a 1 b 2 c 3")
+	fs.Inject(func(op faultfs.Op) error {
+		if op.Kind == faultfs.OpWriteAt && strings.HasSuffix(op.Path, ".snap") {
+			panic("broken")
+		}
+		return nil
+	})
+	if err := s.E.Save(); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("Save: %v", err)
+	}
+	fs.Inject(nil)
+	if st := s.E.SaveStatus(); st.Running || st.Failures != 1 {
+		t.Errorf("afterwards %+v", st)
+	}
+	if err := s.E.Save(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 )
@@ -10,11 +12,18 @@ import (
 const backgroundNice = 10
 
 // inBackground runs fn on a thread of lower priority and returns when it has ended: where there are fewer CPUs than work, the
-// event loops and the clients go first. fn must not take a lock that others want: it may be kept waiting for long with it.
+// event loops and the clients go first. fn must not take a lock that others want: it may be kept waiting for long with it. A panic of fn is
+// the caller's.
 func inBackground(fn func()) {
-	done := make(chan struct{})
+	done := make(chan error, 1)
 	go func() {
-		defer close(done)
+		defer func() {
+			var panicked error
+			if p := recover(); p != nil {
+				panicked = fmt.Errorf("%v\n%s", p, debug.Stack())
+			}
+			done <- panicked
+		}()
 		runtime.LockOSThread() // for good: the thread ends with the goroutine, since its priority could not be raised again
 		tid := unix.Gettid()
 		if was, err := unix.Getpriority(unix.PRIO_PROCESS, tid); err == nil { // the system call's answer is 20 - nice
@@ -22,5 +31,7 @@ func inBackground(fn func()) {
 		}
 		fn()
 	}()
-	<-done
+	if p := <-done; p != nil {
+		panic(p)
+	}
 }

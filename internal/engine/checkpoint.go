@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -36,7 +37,7 @@ func (e *Engine) BGSave(kind SaveKind) error {
 }
 
 func (e *Engine) save() error {
-	set, err := e.writeSet()
+	set, err := e.contained()
 	e.checkpoint.end(&set, err)
 	e.collect()
 	s := e.SaveStatus()
@@ -47,6 +48,17 @@ func (e *Engine) save() error {
 		e.logger.Error("snapshot failed: the one before stays in force", "error", err, "failures", s.Failures)
 	}
 	return err
+}
+
+// contained is writeSet, of which a panic is a failed snapshot: it has only read.
+func (e *Engine) contained() (set snapshot.Set, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("engine: panic while a snapshot was written: %v", p)
+			e.logger.Error("panic while a snapshot was written", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	return e.writeSet()
 }
 
 // frozen is one shard at the instant of a snapshot.
