@@ -4,5 +4,5 @@
 //	go test ./internal/testkit/replication -run TestNetwork -replication.rounds 200 -timeout 1h
 //	go test ./internal/testkit/replication -run TestSentinel -sentinel.kills 50 -timeout 25m
 //
-// runs 200 rounds instead of a few (REPLICATION_ROUNDS in the environment is the default; it counts for the other tests under load as well).
+// run 200 rounds and 50 kills instead of a few (for rounds, REPLICATION_ROUNDS in the environment is the default, which counts for the other tests under load as well).
 package replication
