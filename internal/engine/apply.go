@@ -57,6 +57,7 @@ type foreignGroup struct {
 	raw     []byte
 	txn     uint64
 	mask    uint64
+	timeMS  int64           // of the first frame
 	effects []effect.Effect // the first n are the group's; they point into raw
 	n       int
 }
@@ -130,7 +131,7 @@ func (a *Applier) take(p *Foreign) error {
 // step applies what can be applied of the groups that lie on one shard, then one group over several shards, or a new generation. It
 // reports whether there may be more.
 func (a *Applier) step() (more bool, err error) {
-	forks := 0
+	forks, flushes := 0, 0
 	txn := uint64(0)
 	for i := range a.shards {
 		if err := a.plain(i); err != nil {
@@ -138,6 +139,8 @@ func (a *Applier) step() (more bool, err error) {
 		}
 		in := &a.shards[i]
 		switch {
+		case in.ready && in.head.flushes():
+			flushes++
 		case in.ready && (txn == 0 || in.head.txn < txn):
 			txn = in.head.txn
 		case !in.ready && a.atFork(i):
@@ -148,12 +151,17 @@ func (a *Applier) step() (more bool, err error) {
 		return true, nil
 	}
 	if forks == len(a.shards) {
+		a.e.lock(a.e.all())
+		defer a.e.unlock(a.e.all())
 		return true, a.generations()
 	}
-	if txn == 0 {
-		return false, nil
+	switch {
+	case txn != 0:
+		return a.together(txn)
+	case flushes == len(a.shards):
+		return a.flush()
 	}
-	return a.together(txn)
+	return false, nil
 }
 
 // atFork reports whether the next thing that a shard has is a generation that the log does not have.
@@ -179,7 +187,7 @@ func (a *Applier) plain(i int) error {
 // batch is plain for as many groups as one hold of the lock may take.
 func (a *Applier) batch(i int) (more bool, err error) {
 	e, sh, in := a.e, a.e.shards[i], &a.shards[i]
-	if err := a.decode(i); err != nil || !in.ready || in.head.txn != 0 {
+	if err := a.decode(i); err != nil || !in.plain() {
 		return false, err
 	}
 	locked := e.lockWide(1 << i)
@@ -196,12 +204,15 @@ func (a *Applier) batch(i int) (more bool, err error) {
 		}
 		size += len(g.raw)
 		in.ready = false
-		if err := a.decode(i); err != nil || !in.ready || in.head.txn != 0 {
+		if err := a.decode(i); err != nil || !in.plain() {
 			return false, err
 		}
 	}
 	return true, nil
 }
+
+// plain reports whether the head lies on its shard alone and needs nothing else.
+func (in *inbound) plain() bool { return in.ready && in.head.txn == 0 && !in.head.flushes() }
 
 // prefetch asks for the records of the next keys, unless the head's has been asked for. REQUIRES: the head is ready; the lock of sh is held.
 func (a *Applier) prefetch(in *inbound, sh *shard) {
@@ -306,7 +317,7 @@ func rowOf(ef *effect.Effect) *command.Command {
 	return row
 }
 
-// generations begins the generations that all shards have come to.
+// generations begins the generations that all shards have come to. REQUIRES: all shard locks are held.
 func (a *Applier) generations() error {
 	e := a.e
 	lineage := make([]log.Lineage, len(a.shards))
@@ -317,8 +328,6 @@ func (a *Applier) generations() error {
 		}
 		lineage[i] = g
 	}
-	e.lock(e.all())
-	defer e.unlock(e.all())
 	if err := e.flush(e.all()); err != nil {
 		return err
 	}
@@ -341,36 +350,47 @@ func (a *Applier) decode(i int) error {
 		in.st, in.read = log.NewRawStream(p.Raw, "frames of the store that is followed", i, at), 0
 		in.asked = 0
 	}
-	g.start, g.n, g.txn, g.mask = in.st.Cursor(), 0, 0, 0
+	whole, err := a.group(i, in.st, g)
+	if err != nil {
+		return err
+	}
+	if !whole { // there is more to come
+		p.Offset = g.start.Offset
+		p.Raw = p.Raw[in.read:]
+		in.st, in.read = nil, 0
+		return nil
+	}
+	g.raw, in.read, in.ready = p.Raw[in.read:in.st.Position()], in.st.Position(), true
+	return nil
+}
+
+// group reads the next group of a shard's frames, but for raw, and reports whether it is there as a whole.
+func (a *Applier) group(shard int, st *log.Stream, g *foreignGroup) (whole bool, err error) {
+	g.start, g.n, g.txn, g.mask = st.Cursor(), 0, 0, 0
 	for {
-		f, err := in.st.Next()
+		f, err := st.Next()
 		if errors.Is(err, io.EOF) {
-			p.Offset = g.start.Offset
-			p.Raw = p.Raw[in.read:]
-			in.st, in.read = nil, 0
-			return nil // there is more to come
+			return false, nil
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		if f.GroupFirst {
-			g.txn, g.mask = f.Txn, f.Mask
-			if g.txn != 0 && (g.mask&^a.e.all() != 0 || g.mask&(1<<i) == 0) {
-				return fmt.Errorf("engine: frame %s, of group %d, is on shard %d of %d and names shards %b", f.Cursor, g.txn, i, len(a.shards), g.mask)
+			g.txn, g.mask, g.timeMS = f.Txn, f.Mask, f.TimeMS
+			if g.txn != 0 && (g.mask&^a.e.all() != 0 || g.mask&(1<<shard) == 0) {
+				return false, fmt.Errorf("engine: frame %s, of group %d, is on shard %d of %d and names shards %b", f.Cursor, g.txn, shard, len(a.shards), g.mask)
 			}
 		}
 		if g.n == len(g.effects) {
 			g.effects = append(g.effects, effect.Effect{})
 		}
 		if err := effect.Decode(f.Payload, &g.effects[g.n]); err != nil {
-			return fmt.Errorf("engine: frame %s, from the store that is followed: %w", f.Cursor, err)
+			return false, fmt.Errorf("engine: frame %s, from the store that is followed: %w", f.Cursor, err)
 		}
 		g.n++
-		if !f.GroupLast {
-			continue
+		if f.GroupLast {
+			return true, nil
 		}
-		g.raw, in.read, in.ready = p.Raw[in.read:in.st.Position()], in.st.Position(), true
-		return nil
 	}
 }
 

@@ -108,7 +108,7 @@ func (k *Link) collect(most int, at []log.Cursor) (size int, err error) {
 		if at[i].Generation == 0 {
 			continue
 		}
-		n, err := k.gather(i, each)
+		n, err := k.gather(i, at[i].Generation, each)
 		if err != nil {
 			return 0, err
 		}
@@ -117,10 +117,9 @@ func (k *Link) collect(most int, at []log.Cursor) (size int, err error) {
 	return size, nil
 }
 
-// gather takes frames of a shard, whole groups until there are about most bytes.
-func (k *Link) gather(i, most int) (size int, err error) {
+// gather takes frames of a shard, whole groups until there are about most bytes. at is the generation that the follower is in.
+func (k *Link) gather(i int, at uint64, most int) (size int, err error) {
 	r, first := k.readers[i], len(k.parts)
-	at := r.Cursor().Generation // of the frames gathered last
 	for {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -144,10 +143,18 @@ func (k *Link) gather(i, most int) (size int, err error) {
 			return size, nil
 		}
 	}
-	if c := r.Cursor(); c.Generation != at {
+	if c := r.Cursor(); c.Generation != at && !k.begins(i, c) {
 		k.begin(i, at, c) // nothing is in it yet
 	}
 	return size, nil
+}
+
+// begins reports whether there are frames at a cursor that are not visible yet. At the beginning of a generation they may be what a transaction has done
+// behind the FLUSHALL that ended the one before: the follower must not hear of the generation without them. The shards' locks, which such a
+// transaction holds, tell.
+func (k *Link) begins(i int, c log.Cursor) bool {
+	_, tails := k.src.eng.Tails()
+	return tails[i].Generation == c.Generation && tails[i].Offset > c.Offset
 }
 
 // begin adds an empty part for a cursor, behind one for each generation between that and another one: those have no frames.

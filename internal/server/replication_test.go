@@ -391,3 +391,54 @@ func TestSameCursorsOtherFrames(t *testing.T) {
 		t.Errorf("%s full copies from the second source, %s files kept aside", n, kept)
 	}
 }
+
+// TestFlushInTransactionOnReplica: what follows a FLUSHALL in a transaction is seen on a replica with it, whether the log is synced or not, and
+// whatever comes in the same millisecond.
+func TestFlushInTransactionOnReplica(t *testing.T) {
+	for _, policy := range []string{"everysec", "always"} {
+		t.Run(policy, func(t *testing.T) {
+			a, b := start(t, testOptions{set: map[string]string{"appendfsync": policy}}), start(t, testOptions{})
+			ca, cb := a.client(), b.client()
+			cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
+			ca.want("MSET k0 0 k1 0 k2 0 k3 0 k4 0", "+OK")
+			b.follows(a)
+			quit, done := make(chan struct{}), make(chan int)
+			go func() {
+				w := a.client()
+				n := 0
+				for ; ; n++ {
+					select {
+					case <-quit:
+						done <- n
+						return
+					default:
+					}
+					one := fmt.Sprintf("SET k1 %d", n) // on one shard, or on both
+					all := fmt.Sprintf("MSET k0 %d k1 %d k2 %d k3 %d k4 %d", n, n, n, n, n)
+					for _, line := range []string{"MULTI", "FLUSHALL", []string{all, one}[n%2], "EXEC", "SET other 1", "MSET p 1 q 2 r 3"} {
+						if _, err := w.Do(strings.Fields(line)...); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			}()
+			seen := make(map[string]bool)
+			for range 2000 {
+				k := cb.do("GET k1")
+				if k == "nil" {
+					t.Error("the FLUSHALL is seen, and what follows it is not")
+					break
+				}
+				seen[k] = true
+			}
+			close(quit)
+			if n := <-done; len(seen) < 3 {
+				t.Errorf("%d of %d transactions seen", len(seen), n)
+			}
+			b.follows(a)
+			if n := cb.field("replication", "repl_connects"); n != "1" {
+				t.Errorf("the replica has connected %s times", n)
+			}
+		})
+	}
+}
