@@ -87,9 +87,12 @@ func checkImport(o *migrate.Options, fs *pflag.FlagSet, from string) error {
 	if o.DryRun || o.Addr != "" {
 		return errors.New("--from goes with --to")
 	}
+	if !isServer(from) {
+		return errors.New("--from: want redis://[[user]:password@]host[:port]")
+	}
 	m, err := (&restoreOptions{from: from}).mirror()
-	if err != nil || !isServer(from) {
-		return errors.Join(err, fmt.Errorf("--from: want redis://[[user]:password@]host[:port]"))
+	if err != nil {
+		return err
 	}
 	o.From = &migrate.Source{Addr: m.Addr, User: m.User, Password: m.Password, Dial: m.Dial}
 	return nil

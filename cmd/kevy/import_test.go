@@ -103,7 +103,7 @@ func TestImportFlags(t *testing.T) {
 		"FILE --to d --shards 33":          "--shards 33",
 		"--from redis://h --addr x":        "--from goes with --to",
 		"--from http://h --to d":           "--from: want redis://",
-		"--from redis://h/1 --to d":        "--from redis://h/1: want",
+		"--from redis://h/1 --to d":        "--from: redis://h/1: want",
 		"--from redis://h --to d --nought": "unknown flag",
 	} {
 		code, _, errs := kevy(append([]string{"import"}, strings.Fields(strings.ReplaceAll(line, "FILE", file))...)...)

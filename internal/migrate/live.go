@@ -60,17 +60,9 @@ func runLive(ctx context.Context, o *Options, r *Result) error {
 		return err
 	}
 	l := &live{o: o, src: o.From, r: r, to: to, done: -1, s: stream{to: to, db: o.DB, chosen: o.Chosen}}
-	k, err := l.base(ctx)
-	if err == nil {
-		stop := (&acker{nc: k.nc, offset: &l.src.offset}).run() // or it is taken for dead meanwhile
-		err = to.based(o.Follow)
-		stop()
-	}
+	k, err := l.begin(ctx)
 	if err != nil {
-		if k != nil {
-			_ = k.nc.Close()
-		}
-		return errors.Join(fmt.Errorf("%s: %w", o.From.Addr, err), to.abandon())
+		return fmt.Errorf("%s: %w", o.From.Addr, err)
 	}
 	r.Replid, r.Offset = l.replid, l.src.offset.Load()
 	if o.Based != nil {
@@ -88,7 +80,37 @@ func runLive(ctx context.Context, o *Options, r *Result) error {
 		}
 		err = fmt.Errorf("%s: %w; %s is as the server was at its offset %d", o.From.Addr, err, o.To, r.Offset)
 	}
-	return errors.Join(err, to.finish(r))
+	var at position
+	if o.Follow {
+		at = position{Replid: l.replid, Offset: r.Offset, Taken: o.DB, DB: l.s.rested}
+	}
+	return errors.Join(err, to.finish(r, at))
+}
+
+// begin brings the directory to a place in the stream: by a copy, which leaves nothing behind when it fails, or it is at one already. Then there is no
+// link yet.
+func (l *live) begin(ctx context.Context) (*link, error) {
+	if p := &l.to.from; p.Replid != "" {
+		l.replid, l.s.current, l.s.rested = p.Replid, p.DB, p.DB
+		l.src.offset.Store(p.Offset)
+		l.to.follow()
+		return nil, nil //nolint:nilnil // follow makes one
+	}
+	k, err := l.base(ctx)
+	if err == nil {
+		stop := (&acker{nc: k.nc, offset: &l.src.offset}).run() // or it is taken for dead meanwhile
+		if err = l.to.based(); err == nil && l.o.Follow {
+			l.to.follow()
+		}
+		stop()
+	}
+	if err != nil && k != nil {
+		_ = k.nc.Close()
+	}
+	if err != nil {
+		err = errors.Join(err, l.to.abandon())
+	}
+	return k, err
 }
 
 // connect asks for the stream: what follows the offset, or everything if replid is "?".

@@ -114,7 +114,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := errors.Join(load(to), ctx.Err()); err != nil {
 		return r, errors.Join(err, to.abandon())
 	}
-	return r, to.finish(r)
+	return r, to.finish(r, position{})
 }
 
 // readFiles reads the files once, and returns what imports them.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,13 +26,9 @@ type Replica struct {
 	to     *store
 	s      stream
 	at     position
-	offset atomic.Int64
-}
+	offset atomic.Int64 // of the link that is up
 
-// position is a place in a server's stream, and in the logs when all before it was applied.
-type position struct {
-	replid string // "": none
-	tails  []log.Cursor
+	recalled bool // what the last run has left
 }
 
 // NewReplica returns a Replica that knows nothing of a server yet.
@@ -47,9 +42,12 @@ func NewReplica(eng *engine.Engine, logger *slog.Logger) *Replica {
 // Follow follows over one connection, which is logged in, until something fails or ctx ends: from where the store is in the server's stream, if
 // the server can go on from there, else with a full copy. REQUIRES: the store follows.
 func (r *Replica) Follow(ctx context.Context, c *client.Conn, o *replica.Options, note func(func(*replica.Status))) error {
+	if err := r.recall(); err != nil {
+		return err
+	}
 	replid, next := "?", int64(-1)
-	if r.at.replid != "" && slices.Equal(r.at.tails, r.tails()) {
-		replid, next = r.at.replid, r.offset.Load()+1
+	if r.at.at(r.to.tails()) {
+		replid, next = r.at.Replid, r.at.Offset+1
 	}
 	host, port := o.Announce()
 	l, err := openLink(c, o.Timeout(), host, port, replid, next)
@@ -58,12 +56,12 @@ func (r *Replica) Follow(ctx context.Context, c *client.Conn, o *replica.Options
 	}
 	if l.words[0] == "CONTINUE" && replid != "?" {
 		if len(l.words) > 1 {
-			r.at.replid = l.words[1]
+			r.at.Replid = l.words[1]
 		}
 	} else if err := r.copy(ctx, l, note); err != nil {
 		return classed(err)
 	}
-	r.logger.Info("replication: following a server that is no kevy", "id", r.at.replid, "offset", r.offset.Load())
+	r.logger.Info("replication: following a server that is no kevy", "id", r.at.Replid, "offset", r.offset.Load())
 	note(func(s *replica.Status) { s.Connects++ })
 	return classed((&tracker{
 		link: l, s: &r.s, to: r.to, offset: &r.offset,
@@ -80,20 +78,37 @@ func classed(err error) error {
 	return err
 }
 
-func (r *Replica) tails() (all []log.Cursor) {
-	dir := r.eng.Dir()
-	for i := range dir.Shards() {
-		all = append(all, dir.Log(i).Tail())
+// recall takes up what Remember has left, once.
+func (r *Replica) recall() (err error) {
+	if r.recalled {
+		return nil
 	}
-	return all
+	if r.at, err = takeRecord(r.eng.FS(), r.eng.Dir().Path()); err != nil {
+		return err
+	}
+	if r.recalled = true; r.at.Taken != 0 {
+		r.at = position{}
+	}
+	r.offset.Store(r.at.Offset)
+	r.s.current, r.s.rested = r.at.DB, r.at.DB
+	return nil
+}
+
+// Remember leaves on disk where the store is in the server's stream, for its next start. REQUIRES: Follow has returned; nothing is appended to the
+// log any more before it is closed.
+func (r *Replica) Remember() error {
+	if !r.at.at(r.to.tails()) {
+		return nil
+	}
+	return r.at.write(r.eng.FS(), r.eng.Dir().Path())
 }
 
 // settled takes note of where the store is.
 func (r *Replica) settled(note func(func(*replica.Status))) {
-	r.at.tails = r.tails()
+	r.at.Tails, r.at.Offset, r.at.DB = r.to.tails(), r.offset.Load(), r.s.rested
 	note(func(s *replica.Status) {
 		s.Up, s.Err, s.LastIO, s.DownSince = true, "", time.Now(), time.Time{}
-		s.Stock, s.SourceID, s.SourceOffset = true, r.at.replid, r.offset.Load()
+		s.Stock, s.SourceID, s.SourceOffset = true, r.at.Replid, r.at.Offset
 		s.Frames = r.s.applied
 	})
 }
@@ -120,7 +135,7 @@ func (r *Replica) copy(ctx context.Context, l *link, note func(func(*replica.Sta
 	if err != nil {
 		return err
 	}
-	r.at.replid = replid
+	r.at.Replid = replid
 	note(func(s *replica.Status) { s.Syncing, s.FullCopies = false, s.FullCopies+1 })
 	r.settled(note)
 	return nil

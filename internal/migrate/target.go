@@ -74,9 +74,14 @@ type dir struct {
 	*store
 	fs   vfs.FS
 	path string
+	from position // where an import goes on, if it does
 }
 
+// newDir makes the directory, or opens one that an import has left which followed.
 func newDir(o *Options) (*dir, error) {
+	if o.Follow && hasRecord(o.FS, o.To) {
+		return oldDir(o)
+	}
 	if err := engine.CheckEmpty(o.FS, o.To); err != nil {
 		return nil, err
 	}
@@ -93,6 +98,31 @@ func newDir(o *Options) (*dir, error) {
 	}
 	e.SetActiveExpire(false) // what is due stays until the directory is served, or the source says
 	return &dir{store: newStore(e), fs: o.FS, path: o.To}, nil
+}
+
+// oldDir opens the directory of an import that goes on.
+func oldDir(o *Options) (*dir, error) {
+	e, _, err := engine.Open(engine.Options{Logger: o.Logger, Log: log.Options{FS: o.FS, Dir: o.To}})
+	if err != nil {
+		return nil, err
+	}
+	e.SetActiveExpire(false)
+	d := &dir{store: newStore(e), fs: o.FS, path: o.To}
+	if d.from, err = takeRecord(o.FS, o.To); err == nil && (!d.from.at(d.tails()) || d.from.Taken != o.DB) {
+		err = fmt.Errorf("%s has been written to since it was left by an import that followed, or another database was taken: name a new directory", o.To)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close(true))
+	}
+	return d, nil
+}
+
+// tails returns where the logs end.
+func (d *store) tails() (all []log.Cursor) {
+	for i := range d.e.Shards() {
+		all = append(all, d.e.Dir().Log(i).Tail())
+	}
+	return all
 }
 
 func (d *store) apply(cause log.FrameCause, cmds [][][]byte) error {
@@ -143,27 +173,25 @@ func (d *store) settle() error {
 }
 
 // based makes the directory one that can be opened.
-func (d *dir) based(follow bool) error {
-	if err := errors.Join(d.settle(), d.e.SaveAfter()); err != nil {
-		return err
-	}
-	if follow {
-		d.e.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: growthPercent, GrowthMin: growthMin})
-	}
-	return nil
+func (d *dir) based() error { return errors.Join(d.settle(), d.e.SaveAfter()) }
+
+// follow prepares for a log that grows without end.
+func (d *dir) follow() {
+	d.e.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: growthPercent, GrowthMin: growthMin})
 }
 
 // abandon removes the directory.
 func (d *dir) abandon() error { return errors.Join(d.e.Close(false), d.fs.RemoveAll(d.path)) }
 
-// finish closes the directory and reads it once more.
-func (d *dir) finish(r *Result) error {
+// finish closes the directory and reads it once more. at, if it is one, is where it is in the source's stream.
+func (d *dir) finish(r *Result, at position) error {
 	keys, digest := d.e.Digest()
-	r.Keys, r.Digest, r.To = uint64(keys), digest, d.path //nolint:gosec // a count
-	for i := range d.e.Shards() {
-		r.New = append(r.New, d.e.Dir().Log(i).Tail())
+	r.Keys, r.Digest, r.To, r.New = uint64(keys), digest, d.path, d.tails() //nolint:gosec // a count
+	err := errors.Join(d.settle(), d.e.SaveAfter())
+	if at.Tails = r.New; err == nil && at.Replid != "" {
+		err = at.write(d.fs, d.path)
 	}
-	if err := errors.Join(d.settle(), d.e.SaveAfter(), d.e.Close(true)); err != nil {
+	if err := errors.Join(err, d.e.Close(true)); err != nil {
 		return err // without its snapshot it can't be opened
 	}
 	return history.CheckCopy(d.fs, d.path, keys, digest, nil)

@@ -204,6 +204,9 @@ func (srv *Server) stopReplication() {
 	srv.repl.stopped = true
 	if f := srv.repl.follower.Load(); f != nil {
 		f.Stop()
+		if err := srv.repl.stock.Remember(); err != nil {
+			srv.log.Warn("replication: where this server is in its source's stream can't be kept: it will be copied again", "error", err)
+		}
 	}
 }
 
