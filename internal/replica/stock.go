@@ -94,6 +94,8 @@ func (s *Stock) Serve(ctx context.Context, timeout time.Duration) error {
 		}
 		if len(s.buf) == 0 {
 			switch waited := s.wait(ctx); {
+			case s.link.src.eng.Err() != nil: // nothing more comes, and nobody waits for it
+				return s.link.src.eng.Err()
 			case s.silent() > timeout:
 				return fmt.Errorf("no acknowledgement for %s", timeout)
 			case waited:
@@ -275,7 +277,6 @@ func (s *Stock) gather() error {
 			return err
 		}
 	}
-	return nil
 }
 
 // plain takes the next groups of a shard as long as they lie on it alone.
