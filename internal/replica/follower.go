@@ -264,6 +264,7 @@ func (f *Follower) connect(ctx context.Context) error {
 	}
 	h, err := f.hello(c)
 	if f.o.Stock != nil && isUnknown(err) {
+		f.dropFetch() // of a kevy that was there before: it would be in the way of another copy
 		return f.o.Stock(ctx, c, &f.o, f.note)
 	}
 	if err != nil {

@@ -277,6 +277,7 @@ func (s *Stock) gather() error {
 			return err
 		}
 	}
+	return nil
 }
 
 // plain takes the next groups of a shard as long as they lie on it alone.
