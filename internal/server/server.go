@@ -250,8 +250,8 @@ func listenError(addr, flag string, err error) error {
 // Serve runs the server until Shutdown.
 func (srv *Server) Serve() error {
 	srv.startReplication()
-	go srv.cron()
-	go srv.memory.background()
+	srv.jobs.Go(srv.cron)
+	srv.jobs.Go(srv.memory.background)
 	err := srv.rs.Serve()
 	if errors.Is(err, resp.ErrServerClosed) {
 		return nil
