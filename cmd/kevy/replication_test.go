@@ -53,6 +53,10 @@ func TestReplicaArchive(t *testing.T) {
 	})
 	want := must(ca, "PREFIX.DIGEST", "")
 	await(t, "the replica is as its source", func() bool { return must(cb, "PREFIX.DIGEST", "") == want })
+	await(t, "the snapshot is in the archive, which is the log's way in", func() bool {
+		r, err := cb.Must("INFO", "persistence")
+		return err == nil && !strings.Contains(r.Text(), "archive_last_set:\r\n")
+	})
 	archived(t, cb)
 	if code, out, errs := verifyRun("file://"+place, "--deep"); code != exitOK {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
