@@ -126,17 +126,26 @@ func (s *Stock) copy() error {
 	if err != nil {
 		return err
 	}
-	dir := src.eng.Dir()
-	for i, c := range views.Cursors() {
-		s.shards[i].at = c
-		if s.shards[i].r, err = dir.Log(i).NewReader(c, log.ReaderOptions{Follow: true}); err != nil {
-			return errors.Join(err, views.Close())
-		}
-	}
-	if err := errors.Join(views.Await(), s.sendCopy(views)); err != nil {
+	if err := s.copyViews(views); err != nil {
 		return errors.Join(err, views.Close())
 	}
 	return views.Close()
+}
+
+// copyViews waits for what the views show: only then can a log be read from where they end.
+func (s *Stock) copyViews(views *engine.Views) error {
+	if err := views.Await(); err != nil {
+		return err
+	}
+	dir := s.link.src.eng.Dir()
+	for i, c := range views.Cursors() {
+		r, err := dir.Log(i).NewReader(c, log.ReaderOptions{Follow: true})
+		if err != nil {
+			return err
+		}
+		s.shards[i].at, s.shards[i].r = c, r
+	}
+	return s.sendCopy(views)
 }
 
 // sendCopy sends the state as an RDB file without a length: between two marks.
