@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
@@ -69,6 +70,14 @@ func source(t *testing.T) (*engine.Engine, *Source) {
 
 func run(t *testing.T, e *engine.Engine, args ...string) {
 	t.Helper()
+	if err := e.Await(begin(t, e, args...)); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+}
+
+// begin runs a command and returns what its reply has to wait for, as amid the turn of a loop.
+func begin(t *testing.T, e *engine.Engine, args ...string) *engine.Ticket {
+	t.Helper()
 	c, w, ticket := e.NewCtx(), new(resp.Writer), new(engine.Ticket)
 	for _, a := range args {
 		c.Args = append(c.Args, []byte(a))
@@ -76,9 +85,10 @@ func run(t *testing.T, e *engine.Engine, args ...string) {
 	c.W = w
 	c.Cmd, _ = command.Resolve(c.Args)
 	e.Run(c, ticket)
-	if err := e.Await(ticket); err != nil || w.Buf[0] == '-' {
-		t.Fatalf("%v: %q, %v", args, w.Buf, err)
+	if w.Buf[0] == '-' {
+		t.Fatalf("%v: %q", args, w.Buf)
 	}
+	return ticket
 }
 
 func (s *Source) link(t *testing.T) *Link {
@@ -240,3 +250,26 @@ func TestAcks(t *testing.T) {
 	to = nil
 	reached("when the replica has gone", 0, 0)
 }
+
+// TestStockCopyAmidATurn: a copy may begin when something is applied that is not in the file of the log yet.
+func TestStockCopyAmidATurn(t *testing.T) {
+	e, s := source(t)
+	begin(t, e, "SET", "new", "value")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var sent []byte
+	k := s.NewStock("10.0.0.1", "7000", make([]byte, 20), func(b []byte) error {
+		sent = append(sent, b...)
+		if strings.HasSuffix(string(sent), k40) {
+			cancel() // all of it
+		}
+		return nil
+	})
+	err := k.Serve(ctx, time.Minute)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(string(sent), "new") {
+		t.Fatalf("%v after %q", err, sent)
+	}
+}
+
+// k40 is the id of a stream, and the mark at the end of a copy, for 20 random bytes that are zero.
+var k40 = strings.Repeat("0", 40)
