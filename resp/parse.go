@@ -56,8 +56,8 @@ func (r *Reader) Next() ([][]byte, error) {
 			if r.pos == len(r.buf) {
 				return nil, ErrIncomplete
 			}
-			if r.fast() {
-				return r.sc.args, nil
+			if r.split(1); len(r.sc.ahead) > 0 {
+				return r.pop(), nil
 			}
 			r.begin()
 		}
@@ -72,18 +72,6 @@ func (r *Reader) Next() ([][]byte, error) {
 			return r.sc.args, nil
 		}
 	}
-}
-
-// fast takes a whole request in its usual form. Everything else, errors and limits included, is
-// left to step, which decides alone.
-func (r *Reader) fast() bool {
-	args, n := parseFast(r.buf[r.pos:], r.sc.args[:0], r.unauth)
-	if n == 0 {
-		return false
-	}
-	r.sc.args = args
-	r.pos += n
-	return true
 }
 
 // parseFast appends the arguments of the request that b begins with to args, and returns its length: 0 if it is
@@ -138,13 +126,13 @@ type parsed struct {
 	end  int // it ends there in Reader.buf
 }
 
-// ahead splits up to n whole requests in their usual form, for Next to return one by one, and appends the
-// first argument of each, which mostly is a key, to firsts. REQUIRES: Next has returned those split before.
-func (r *Reader) ahead(n int, firsts [][]byte) [][]byte {
+// split takes up to n whole requests in their usual form off the input, for Next to return one by one. Everything else,
+// errors and limits included, is left to step, which decides alone. REQUIRES: Next has returned those split before.
+func (r *Reader) split(n int) {
 	sc := r.sc
 	sc.forget()
 	if r.err != nil || r.req.kind != kindNone {
-		return firsts
+		return
 	}
 	args, at := sc.args[:0], r.pos
 	for len(sc.ahead) < n && len(args) < fastArgs {
@@ -152,14 +140,22 @@ func (r *Reader) ahead(n int, firsts [][]byte) [][]byte {
 		if size == 0 {
 			break
 		}
-		if len(more) > len(args)+1 {
-			firsts = append(firsts, more[len(args)+1])
-		}
 		args, at = more, at+size
 		sc.ahead = append(sc.ahead, parsed{len(args), at})
 	}
-	sc.args = args[:0]
-	return firsts
+	sc.args = args
+}
+
+// firsts appends the first argument, which mostly is a key, of each request that was split just now.
+func (r *Reader) firsts(dst [][]byte) [][]byte {
+	from := 0
+	for _, q := range r.sc.ahead {
+		if q.args > from+1 {
+			dst = append(dst, r.sc.args[from+1])
+		}
+		from = q.args
+	}
+	return dst
 }
 
 // pop returns the next of the requests split ahead.

@@ -26,7 +26,8 @@ func parseAhead(tb testing.TB, r *Reader, in []byte, next func() int, ahead int)
 				if len(firsts) > 0 {
 					tb.Fatalf("%q was announced and did not come", firsts)
 				}
-				firsts = r.ahead(ahead, nil)
+				r.split(ahead)
+				firsts = r.firsts(nil)
 			}
 			early := r.sc.next < len(r.sc.ahead)
 			args, e := r.Next()
@@ -351,7 +352,7 @@ func TestAheadForgets(t *testing.T) {
 	} {
 		r := newTestReader(true)
 		r.Feed(bytes.Clone(in))
-		r.ahead(16, nil)
+		r.split(16)
 		if got, err := r.Next(); err != nil || string(got[0]) != "RESET" {
 			t.Fatalf("%s: %q, %v", name, got, err)
 		}

@@ -99,7 +99,8 @@ func (t *turn) commands(c *Conn) (more bool) {
 	}()
 	for range turnCommands {
 		if p := t.srv.previewer; p != nil && t.sc.next == len(t.sc.ahead) {
-			if t.firsts = c.rd.ahead(previewed, t.firsts[:0]); len(t.firsts) > 1 {
+			c.rd.split(previewed)
+			if t.firsts = c.rd.firsts(t.firsts[:0]); len(t.firsts) > 1 {
 				p.Preview(c, t.firsts)
 			}
 		}
