@@ -185,9 +185,13 @@ func (d *Dir) newGeneration(b *Bridge, lineage func(int, *Log, uint64) (Lineage,
 	}
 	begun := make([]Lineage, len(d.logs))
 	for i, l := range d.logs {
-		if begun[i], err = lineage(i, l, m.Shards[i].current()); err != nil {
-			return d.unmake(made, err)
+		if begun[i], err = lineage(i, l, m.Shards[i].current()); err == nil {
+			continue
 		}
+		if b != nil {
+			return d.failAll("new generation", err) // what has been appended can't be taken back
+		}
+		return d.unmake(made, err)
 	}
 	if change != nil {
 		change(m)

@@ -45,19 +45,30 @@ func (d *Dir) Promote() error {
 	}, func(m *manifest) { m.Follower = false })
 }
 
-// FollowGenerations begins the generations that the store which is followed has begun, one a shard. Each must fork off the
-// shard's current generation at its tail; otherwise nothing has changed. Else it requires and fails as NewGeneration.
-func (d *Dir) FollowGenerations(lineage []Lineage) error {
+// FollowGenerations begins the generations that the store which is followed has begun, one a shard; with b, which may be nil, behind or amid a
+// group: see Bridge. Each must fork off the shard's current generation where b.Before, or else the log, ends; otherwise nothing has changed, unless b
+// has been called: then the error is sticky. Else it requires and fails as BridgeGeneration.
+func (d *Dir) FollowGenerations(lineage []Lineage, b *Bridge) error {
 	if len(lineage) != len(d.logs) {
 		return fmt.Errorf("log: %d generations for %d shards", len(lineage), len(d.logs))
 	}
-	return d.begin(nil, func(i int, l *Log, _ uint64) (Lineage, error) {
+	for i, l := range d.logs {
 		g, t := lineage[i], l.Tail()
-		if g.Parent != t.Generation || g.ParentOffset != t.Offset || g.Generation <= t.Generation || g.Generation > maxGeneration {
-			return g, fmt.Errorf("log: shard %d: generation %d forks off at %d:%d, the log ends at %v", i, g.Generation, g.Parent, g.ParentOffset, t)
+		if g.Parent != t.Generation || g.ParentOffset < t.Offset || g.Generation <= t.Generation || g.Generation > maxGeneration {
+			return strayed(i, g, t)
+		}
+	}
+	return d.begin(b, func(i int, l *Log, _ uint64) (Lineage, error) {
+		g, t := lineage[i], l.Tail()
+		if g.ParentOffset != t.Offset {
+			return g, strayed(i, g, t)
 		}
 		return g, nil
 	}, nil)
+}
+
+func strayed(shard int, g Lineage, tail Cursor) error {
+	return fmt.Errorf("log: shard %d: generation %d forks off at %d:%d, the log ends at %v", shard, g.Generation, g.Parent, g.ParentOffset, tail)
 }
 
 // Restored returns the lineage that each shard has if its log begins anew with a state from elsewhere: one generation of cause restore with the cursor

@@ -95,11 +95,11 @@ func TestAppendRaw(t *testing.T) {
 	if f.Log(0).Tail() != l.Tail() {
 		t.Error("what was refused has changed the tail")
 	}
-	if err := f.FollowGenerations([]Lineage{{Generation: g + 5, Cause: CauseFlush, Parent: g, ParentOffset: 11}}); err == nil {
+	if err := f.FollowGenerations([]Lineage{{Generation: g + 5, Cause: CauseFlush, Parent: g, ParentOffset: 11}}, nil); err == nil {
 		t.Error("a generation that forks off before the tail is accepted")
 	}
 	child := Lineage{Generation: g + 5, Cause: CauseFlush, Parent: g, ParentOffset: 12, TimeMS: 5}
-	if err := f.FollowGenerations([]Lineage{child}); err != nil {
+	if err := f.FollowGenerations([]Lineage{child}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if lin := f.Lineage(0); lin[len(lin)-1] != child {

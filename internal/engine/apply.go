@@ -281,6 +281,12 @@ func (a *Applier) append(sh *shard, g *foreignGroup, now int64) error {
 	if _, err := sh.log().AppendRaw(g.start, g.raw); err != nil {
 		return err
 	}
+	a.fold(sh, g, now)
+	return nil
+}
+
+// fold folds a group's part that is in the log. REQUIRES: the lock of sh is held.
+func (a *Applier) fold(sh *shard, g *foreignGroup, now int64) {
 	sh.ks.SetAccessClock(uint32(now / 1000)) //nolint:gosec // a clock of 32 bits
 	n := a.e.newNotes(&Ticket{})
 	for i := range g.n {
@@ -298,7 +304,6 @@ func (a *Applier) append(sh *shard, g *foreignGroup, now int64) error {
 	n.deliver(1 << sh.id)
 	a.frames += uint64(g.n) //nolint:gosec // a count
 	a.e.measure(1 << sh.id)
-	return nil
 }
 
 // fold folds an effect of the group. REQUIRES: the lock of sh is held.
@@ -322,17 +327,24 @@ func (a *Applier) generations() error {
 	e := a.e
 	lineage := make([]log.Lineage, len(a.shards))
 	for i := range a.shards {
-		g, tail := a.shards[i].queue[0].Generation, e.shards[i].log().Tail()
-		if at := (log.Cursor{Generation: g.Parent, Offset: g.ParentOffset}); at != tail {
-			return fmt.Errorf("engine: shard %d: generation %d forks off at %s, the log ends at %s", i, g.Generation, at, tail)
+		lineage[i] = a.shards[i].queue[0].Generation
+		if err := forksAt(i, &lineage[i], e.shards[i].log().Tail()); err != nil {
+			return err
 		}
-		lineage[i] = g
 	}
 	if err := e.flush(e.all()); err != nil {
 		return err
 	}
 	e.txns.settle()
-	return e.beginGeneration(func(d *log.Dir, _ func()) error { return d.FollowGenerations(lineage) })
+	return e.beginGeneration(func(d *log.Dir, _ func()) error { return d.FollowGenerations(lineage, nil) })
+}
+
+// forksAt returns an error unless a generation forks off where the log of its shard ends.
+func forksAt(shard int, g *log.Lineage, end log.Cursor) error {
+	if at := (log.Cursor{Generation: g.Parent, Offset: g.ParentOffset}); at != end {
+		return fmt.Errorf("engine: shard %d: generation %d forks off at %s, the log ends at %s", shard, g.Generation, at, end)
+	}
+	return nil
 }
 
 // decode makes the first group of a shard's queue its head, if it is there as a whole and of the log's generation.

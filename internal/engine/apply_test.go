@@ -111,7 +111,12 @@ func TestApplyRefusesShards(t *testing.T) {
 // followOf opens an empty store that follows s from its beginning.
 func followOf(t testing.TB, s *gate.Store, clock *gate.Clock) *gate.Store {
 	t.Helper()
-	fs := vfs.NewMem()
+	return followOn(t, vfs.NewMem(), s, clock)
+}
+
+// followOn is followOf on a file system.
+func followOn(t testing.TB, fs vfs.FS, s *gate.Store, clock *gate.Clock) *gate.Store {
+	t.Helper()
 	r := gate.Open(t, fs, s.E.Shards(), clock)
 	if err := r.E.Close(true); err != nil {
 		t.Fatal(err)
@@ -134,9 +139,18 @@ func followOf(t testing.TB, s *gate.Store, clock *gate.Clock) *gate.Store {
 	if err := errors.Join(d.SetSnapshot("", nil), d.Close(true)); err != nil {
 		t.Fatal(err)
 	}
+	return openFollower(t, fs, clock)
+}
+
+// openFollower opens a store that follows another one, as its directory says.
+func openFollower(t testing.TB, fs vfs.FS, clock *gate.Clock) *gate.Store {
+	t.Helper()
 	e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: fs, Dir: gate.Dir, Follower: true}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !e.Following() {
+		t.Fatal("the directory is not on record as one that follows")
 	}
 	return gate.Over(t, e, fs, clock)
 }

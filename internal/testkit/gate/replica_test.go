@@ -42,12 +42,7 @@ func replicate(t *testing.T, shards int, script []string) {
 	a := r.E.NewApplier()
 	for i, line := range script {
 		s.step(line)
-		for i := range shards {
-			if err := s.E.Flush(i); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := a.Apply(framesFor(t, s, r)); err != nil {
+		if err := a.Apply(s.FramesFor(r)); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		r.follows(fmt.Sprintf("after command %d (%s)", i, line), s)
@@ -119,42 +114,6 @@ func bootstrap(t *testing.T, s, r *Store) {
 	if _, err := b.Finish(o, nil); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// framesFor returns what s has and r has not, a part for each frame: an Applier must put groups together.
-func framesFor(t *testing.T, s, r *Store) (parts []engine.Foreign) {
-	t.Helper()
-	for i := range s.E.Shards() {
-		from := r.E.Dir().Log(i).Tail()
-		reader, err := s.E.Dir().Log(i).NewReader(from, log.ReaderOptions{Follow: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		add := func(c log.Cursor, raw []byte) {
-			p := engine.Foreign{Shard: i, Offset: c.Offset, Raw: slices.Clone(raw)}
-			for _, g := range s.E.Dir().Lineage(i) {
-				if g.Generation == c.Generation {
-					p.Generation = g
-				}
-			}
-			parts = append(parts, p)
-		}
-		for {
-			f, err := reader.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			add(f.Cursor, reader.Raw())
-		}
-		if c := reader.Cursor(); c.Generation != from.Generation && c.Offset == 0 {
-			add(c, nil)
-		}
-		reader.Close()
-	}
-	return parts
 }
 
 // follows checks that s is as live is.
