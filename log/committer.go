@@ -116,10 +116,30 @@ func (l *Log) maintain(second bool) {
 		if err != nil && asked {
 			l.asked.Store(true) // the disk is full: again in a second
 		}
+		if policy == EverySec {
+			l.writeBack()
+		}
 		l.keepHouse(second)
 		if policy != Always || err != nil || !behind() {
 			return
 		}
+	}
+}
+
+// writeBack has the disk begin with what the sync of the second would find. A sync that has a whole second's frames to
+// write holds a CPU for milliseconds, in which the turns, and the readers that wait for their frames, come too late.
+func (l *Log) writeBack() {
+	l.smu.Lock() // the file stays
+	defer l.smu.Unlock()
+	l.wmu.Lock()
+	back, end := l.w.back, l.w.seg.end.Load()&^(pageBytes-1) // the last page is still written to
+	due := end-back >= backEvery
+	if due {
+		l.w.back = end
+	}
+	l.wmu.Unlock()
+	if due {
+		l.w.file.WriteBack(back, end-back)
 	}
 }
 
@@ -351,7 +371,8 @@ func (l *Log) use(next *nextSegment, genPos int64) error {
 	l.segMu.Lock()
 	l.segs = append(l.segs, next.seg)
 	l.segMu.Unlock()
-	w.seg, w.handle, w.file, w.alloc, w.zeroed, w.nextIdx = next.seg, handle, next.file, next.alloc, next.second, headerBytes+seekGranule
+	w.seg, w.handle, w.file, w.alloc = next.seg, handle, next.file, next.alloc
+	w.back, w.zeroed, w.nextIdx = 0, next.second, headerBytes+seekGranule
 	w.tail.pos = headerBytes
 	w.tail.crc = 0
 	l.admit()

@@ -85,6 +85,7 @@ type fileSide struct {
 	file    vfs.File // the handle's, for writing
 	bytes   int64    // bytes of the generation written
 	alloc   int64    // the file's space is reserved up to here
+	back    int64    // the disk was asked to write up to here
 	zeroed  int64    // zeros are written ahead up to here; what is behind end counts
 	full    bool     // a write hit the full disk: out is waiting
 	retryAt time.Time

@@ -48,7 +48,8 @@ type Options struct {
 	SealAfter time.Duration
 
 	// Background runs what takes CPU for long and may wait, as sealing does, and returns when it has ended; nil: like anything else.
-	Background func(fn func())
+	// fn calls giveWay after each small piece of its work.
+	Background func(fn func(giveWay func()))
 
 	Now    func() int64  // unix ms, safe for concurrent use; nil: the system's clock
 	Rand   func() uint64 // nil: crypto/rand
@@ -84,7 +85,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c.sealSizes = defaultSealSizes
 	}
 	if c.Background == nil {
-		c.Background = func(fn func()) { fn() }
+		c.Background = func(fn func(giveWay func())) { fn(func() {}) }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -132,9 +132,9 @@ func (d *Dir) sealSegment(l *Log, s *segment) error {
 	var raw, got written
 	var size int64
 	var err error
-	d.o.Background(func() {
-		if raw, size, err = d.writeSealed(s, temp); err == nil {
-			got, err = d.readBack(s, temp)
+	d.o.Background(func(giveWay func()) {
+		if raw, size, err = d.writeSealed(s, temp, giveWay); err == nil {
+			got, err = d.readBack(s, temp, giveWay)
 		}
 	})
 	if err == nil && got != raw {
@@ -150,7 +150,7 @@ func (d *Dir) sealSegment(l *Log, s *segment) error {
 }
 
 // writeSealed writes and syncs the sealed file under a temporary name.
-func (d *Dir) writeSealed(s *segment, temp string) (raw written, size int64, err error) {
+func (d *Dir) writeSealed(s *segment, temp string, giveWay func()) (raw written, size int64, err error) {
 	if err := removeIfThere(s.fs, temp); err != nil {
 		return raw, 0, err
 	}
@@ -163,18 +163,18 @@ func (d *Dir) writeSealed(s *segment, temp string) (raw written, size int64, err
 	if err != nil {
 		return raw, 0, err
 	}
-	raw, size, err = d.writeBody(s, h, f)
+	raw, size, err = d.writeBody(s, h, f, giveWay)
 	if err == nil {
 		err = f.Sync()
 	}
 	return raw, size, errors.Join(err, f.Close())
 }
 
-func (d *Dir) writeBody(s *segment, h *handle, f vfs.File) (raw written, size int64, err error) {
+func (d *Dir) writeBody(s *segment, h *handle, f vfs.File, giveWay func()) (raw written, size int64, err error) {
 	st := NewStream(h.src, h.name, s.shard, s.start(), headerBytes, s.end.Load())
 	defer st.Close()
 	z := newSealer(d.blocks(), d.o.sealSizes, &s.segmentHeader, f)
-	raw, err = d.walk(st, func(f *Frame) error { return z.add(f, st.whole) })
+	raw, err = d.walk(st, giveWay, func(f *Frame) error { return z.add(f, st.whole) })
 	if err != nil {
 		return raw, 0, s.noteDamage(err)
 	}
@@ -191,8 +191,11 @@ func (d *Dir) writeBody(s *segment, h *handle, f vfs.File) (raw written, size in
 	return raw, size, err
 }
 
+// giveWayEvery is after how many frames sealing gives way.
+const giveWayEvery = 16
+
 // walk reads a stream to its end and calls f, if there is one, with each frame.
-func (d *Dir) walk(st *Stream, f func(*Frame) error) (w written, err error) {
+func (d *Dir) walk(st *Stream, giveWay func(), f func(*Frame) error) (w written, err error) {
 	for {
 		fr, err := st.Next()
 		if err == io.EOF { //nolint:errorlint // the stream's own, never wrapped
@@ -212,6 +215,9 @@ func (d *Dir) walk(st *Stream, f func(*Frame) error) (w written, err error) {
 				return w, err
 			}
 		}
+		if w.frames%giveWayEvery == 0 {
+			giveWay()
+		}
 		if w.frames&0x3ff == 0 {
 			select {
 			case <-d.keeper.quit:
@@ -223,7 +229,7 @@ func (d *Dir) walk(st *Stream, f func(*Frame) error) (w written, err error) {
 }
 
 // readBack reads the file just written as readers will.
-func (d *Dir) readBack(s *segment, temp string) (written, error) {
+func (d *Dir) readBack(s *segment, temp string, giveWay func()) (written, error) {
 	f, err := s.fs.Open(temp)
 	if err != nil {
 		return written{}, err
@@ -235,7 +241,7 @@ func (d *Dir) readBack(s *segment, temp string) (written, error) {
 	}
 	st := NewStream(v, temp, s.shard, s.start(), headerBytes, s.end.Load())
 	defer st.Close()
-	return d.walk(st, nil)
+	return d.walk(st, giveWay, nil)
 }
 
 // checkSealed checks that the segment ends as the one after it says.

@@ -72,18 +72,27 @@ func there(fsys vfs.FS, name string) bool {
 	return err == nil
 }
 
-// TestSealInBackground: the work of sealing goes where the options say.
+// TestSealInBackground: the work of sealing goes where the options say, and gives way all along, writing and reading back.
 func TestSealInBackground(t *testing.T) {
 	o, frames := sealable(t, crashfs.New())
-	runs := 0
-	o.Background = func(fn func()) {
+	runs, ways := 0, 0
+	o.Background = func(fn func(giveWay func())) {
 		runs++
-		fn()
+		fn(func() { ways++ })
 	}
 	d, _ := mustOpen(t, o)
+	least := 0
+	for _, l := range d.logs {
+		for _, s := range l.segs[:len(l.segs)-1] {
+			least += 2 * (int(l.after(s).parentOff-s.base) / giveWayEvery)
+		}
+	}
 	n, err := d.Seal()
 	if err != nil || n == 0 || runs != n {
 		t.Errorf("%d segments were sealed in %d runs: %v", n, runs, err)
+	}
+	if least == 0 || ways != least {
+		t.Errorf("gave way %d times, want %d", ways, least)
 	}
 	_ = d.Close(false)
 	whole(t, o, frames)

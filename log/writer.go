@@ -10,6 +10,8 @@ const (
 	preallocStep = 4 << 20
 	keepBuffer   = 4 << 20 // a larger append buffer is not kept
 	fullPause    = 100 * time.Millisecond
+	backEvery    = 512 << 10 // bytes after which the disk is asked to begin
+	pageBytes    = 4 << 10   // of the system's cache of files
 	closedLimit  = -1 << 62
 )
 
@@ -184,7 +186,7 @@ func (l *Log) writeOut() error {
 	}
 	l.admit()
 	l.marks.advance(g)
-	if w.tail.pos >= l.segmentBytes || w.alloc-w.tail.pos < l.step/2 || l.needsZeros() {
+	if w.tail.pos >= l.segmentBytes || w.alloc-w.tail.pos < l.step/2 || l.needsZeros() || l.needsBack() {
 		l.kick()
 	}
 	return nil
@@ -255,6 +257,11 @@ var zeros [512 << 10]byte
 // needsZeros reports whether writeAhead has something to do. REQUIRES: wmu.
 func (l *Log) needsZeros() bool {
 	return l.zeroAhead && l.w.zeroed-l.w.seg.end.Load() < int64(len(zeros))/2 && l.Policy() == Always
+}
+
+// needsBack reports whether writeBack has something to do. REQUIRES: wmu.
+func (l *Log) needsBack() bool {
+	return l.w.seg.end.Load()-l.w.back >= backEvery && l.Policy() == EverySec
 }
 
 // writeAhead keeps the file written, with zeros, for a while beyond its end. A sync of bytes that replace

@@ -310,5 +310,8 @@ func (f *file) Sync() error { return readOnly("sync", f.fs.dir) }
 // Truncate fails.
 func (f *file) Truncate(int64) error { return readOnly("truncate", f.fs.dir) }
 
+// WriteBack does nothing.
+func (f *file) WriteBack(int64, int64) {}
+
 // Preallocate fails.
 func (f *file) Preallocate(_, _ int64) error { return readOnly("preallocate", f.fs.dir) }

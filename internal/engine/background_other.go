@@ -3,4 +3,4 @@
 package engine
 
 // inBackground runs fn. Threads have no priorities of their own here.
-func inBackground(fn func()) { fn() }
+func inBackground(fn func(giveWay func())) { fn(func() {}) }

@@ -177,8 +177,8 @@ func (e *Engine) writeShards(set *snapshot.Set, id uint64, fs []frozen) error {
 		}
 		var info snapshot.Info
 		var err error
-		inBackground(func() {
-			info, err = snapshot.WriteShard(fsys, snapshot.ShardPath(tmp, i), h, e.checkpoint.source(f.view))
+		inBackground(func(giveWay func()) {
+			info, err = snapshot.WriteShard(fsys, snapshot.ShardPath(tmp, i), h, e.checkpoint.source(f.view, giveWay))
 		})
 		e.closeView(i, f)
 		if err != nil {
@@ -198,10 +198,17 @@ func (e *Engine) writeShards(set *snapshot.Set, id uint64, fs []frozen) error {
 	return snapshot.Publish(fsys, data, tmp, *set)
 }
 
+// giveWayEvery is after how many effects of a snapshot the thread gives way.
+const giveWayEvery = 16
+
 // source emits what rebuilds the keys of a view, until the engine closes.
-func (c *checkpointer) source(v *state.View) snapshot.Source {
+func (c *checkpointer) source(v *state.View, giveWay func()) snapshot.Source {
 	return func(emit func(*effect.Effect) error, done func() error) (err error) {
+		n := 0
 		v.Rebuild(func(ef *effect.Effect, last bool) bool {
+			if n++; n%giveWayEvery == 0 {
+				giveWay()
+			}
 			if err = emit(ef); err == nil && last {
 				c.progress.Add(1)
 				err = done()

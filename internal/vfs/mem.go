@@ -171,6 +171,8 @@ func (f *memFile) Preallocate(off, _ int64) error {
 	return f.check("preallocate", f.writable, off)
 }
 
+func (f *memFile) WriteBack(int64, int64) {}
+
 func (f *memFile) Close() error {
 	if f.closed.Swap(true) {
 		return &fs.PathError{Op: "close", Path: f.name, Err: fs.ErrClosed}

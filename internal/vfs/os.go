@@ -125,6 +125,12 @@ func (o osFile) Preallocate(off, n int64) error {
 	return preallocate(o.f, off, n)
 }
 
+func (o osFile) WriteBack(off, n int64) {
+	if n > 0 {
+		writeBack(o.f, off, n)
+	}
+}
+
 // control runs a system call on the file's descriptor, again after EINTR, while keeping the
 // descriptor from being closed and reused under it.
 func control(f *os.File, op string, call func(fd int) error) error {

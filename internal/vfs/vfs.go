@@ -55,4 +55,8 @@ type File interface {
 	// full disk shows here (as syscall.ENOSPC) and not at a later WriteAt. It may do nothing where
 	// the system cannot.
 	Preallocate(off, n int64) error
+	// WriteBack has the system begin to write bytes [off, off+n) to the disk, so that a Sync to come has less to
+	// do at once. It promises nothing: what fails shows at Sync. It may do nothing where the system cannot, and may run
+	// beside WriteAt.
+	WriteBack(off, n int64)
 }

@@ -51,6 +51,9 @@ func (f *file) Preallocate(off, _ int64) error {
 	return f.do("preallocate", f.writable, off, func() {})
 }
 
+// WriteBack does nothing: a crash may keep any of what was not synced as it is.
+func (f *file) WriteBack(int64, int64) {}
+
 // Close implements vfs.File. It works on a frozen file system.
 func (f *file) Close() error {
 	f.fs.mu.Lock()

@@ -230,3 +230,5 @@ func (f *faultFile) Preallocate(off, n int64) error {
 	}
 	return f.base.Preallocate(off, n)
 }
+
+func (f *faultFile) WriteBack(off, n int64) { f.base.WriteBack(off, n) }

@@ -28,6 +28,7 @@ func Run(t *testing.T, newFS func(t *testing.T) (vfs.FS, string)) {
 		{"Truncate", testTruncate},
 		{"Model", testModel},
 		{"Preallocate", testPreallocate},
+		{"WriteBack", testWriteBack},
 		{"Close", testClose},
 		{"Rename", testRename},
 		{"RenameDir", testRenameDir},
@@ -233,6 +234,21 @@ func testModel(_ *testing.T, f *fixture) {
 		}
 		f.has(a, string(model))
 	}
+}
+
+// testWriteBack: it changes nothing and fails nothing, wherever it points and in whatever state the file is.
+func testWriteBack(_ *testing.T, f *fixture) {
+	a := f.create("a", "abc")
+	for _, at := range [][2]int64{{0, 3}, {0, 0}, {1, 1}, {2, 1 << 20}, {1 << 20, 1}} {
+		a.WriteBack(at[0], at[1])
+	}
+	f.has(a, "abc")
+	f.ok(a.Sync())
+	f.write(a, "def", 3)
+	f.has(a, "abcdef")
+	f.ok(a.Close())
+	a.WriteBack(0, 3)
+	f.holds("a", "abcdef")
 }
 
 func testPreallocate(_ *testing.T, f *fixture) {
