@@ -47,31 +47,74 @@ type Batch struct {
 	Next    log.Cursor // where to resume
 }
 
-// FeedShards returns 1: an embedded store has one stream.
+// ErrSeveralShards is returned by the change feed of a Store that has several shards: each has its own, see Store.Shard.
+var ErrSeveralShards = errors.New("kevy: the store has several shards: each has its own changes")
+
+// FeedShards returns how many shards the store has: 1, unless its directory has more.
 func (s *Store) FeedShards() int { return s.e.Shards() }
 
-// ChangesTail returns the cursor of the next change: where a fresh consumer starts.
-func (s *Store) ChangesTail() (log.Cursor, error) {
-	if err := s.enter(); err != nil {
+// Shard is the change feed of one shard of a store. A key lies on one shard; between shards there is no order. All methods are safe for concurrent
+// use.
+type Shard struct {
+	s   *Store
+	n   int
+	err error // why there is none
+}
+
+// Shard returns the change feed of shard n, from 0 on. Of a shard that there is not, each method returns an error.
+func (s *Store) Shard(n int) Shard {
+	if n < 0 || n >= s.e.Shards() {
+		return Shard{err: fmt.Errorf("kevy: shard %d of a store that has %d", n, s.e.Shards())}
+	}
+	return Shard{s: s, n: n}
+}
+
+// only returns the shard of a store that has one.
+func (s *Store) only() Shard {
+	if s.e.Shards() > 1 {
+		return Shard{err: ErrSeveralShards}
+	}
+	return Shard{s: s}
+}
+
+// enter keeps the store open until s.mu.RUnlock.
+func (d Shard) enter() error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.s.enter()
+}
+
+// ChangesTail returns the cursor of the next change: where a fresh consumer starts. It fails with ErrSeveralShards if there are several.
+func (s *Store) ChangesTail() (log.Cursor, error) { return s.only().ChangesTail() }
+
+// ChangesTail returns the cursor of the shard's next change.
+func (d Shard) ChangesTail() (log.Cursor, error) {
+	if err := d.enter(); err != nil {
 		return log.Cursor{}, err
 	}
-	defer s.mu.RUnlock()
-	if !s.cfg.Feed {
+	defer d.s.mu.RUnlock()
+	if !d.s.cfg.Feed {
 		return log.Cursor{}, ErrFeedDisabled
 	}
-	return s.e.Dir().Log(0).Tail(), nil
+	return d.s.e.Dir().Log(d.n).Tail(), nil
 }
 
 // ChangesSince returns up to limit changes (at least 1, at most 4096) from cursor on, about 4 MiB of them at most, but never less than
 // one. With prefixes, changes of single keys that start with none of them are left out; others are always
-// delivered. An empty batch means caught up. Errors: *ResyncError, ErrCursorAhead, ErrFeedDisabled.
+// delivered. An empty batch means caught up. Errors: *ResyncError, ErrCursorAhead, ErrFeedDisabled, ErrSeveralShards.
 func (s *Store) ChangesSince(cursor log.Cursor, limit int, prefixes ...[]byte) (Batch, error) {
-	if err := s.enter(); err != nil {
+	return s.only().ChangesSince(cursor, limit, prefixes...)
+}
+
+// ChangesSince is Store.ChangesSince of one shard.
+func (d Shard) ChangesSince(cursor log.Cursor, limit int, prefixes ...[]byte) (Batch, error) {
+	if err := d.enter(); err != nil {
 		return Batch{}, err
 	}
-	defer s.mu.RUnlock()
-	return s.changes(context.Background(), feed.Request{
-		Cursor: cursor, Filter: feed.Filter{Count: min(max(limit, 1), 4096), Prefixes: prefixes}, Block: -1,
+	defer d.s.mu.RUnlock()
+	return d.s.changes(context.Background(), feed.Request{
+		Shard: uint64(d.n), Cursor: cursor, Filter: feed.Filter{Count: min(max(limit, 1), 4096), Prefixes: prefixes}, Block: -1, //nolint:gosec // not negative
 	})
 }
 
@@ -79,9 +122,14 @@ func (s *Store) ChangesSince(cursor log.Cursor, limit int, prefixes ...[]byte) (
 // or an error, which it yields last. Remember Change.Offset+1 in the cursor's generation to go on
 // from there.
 func (s *Store) Follow(ctx context.Context, cursor log.Cursor, prefixes ...[]byte) iter.Seq2[Change, error] {
+	return s.only().Follow(ctx, cursor, prefixes...)
+}
+
+// Follow is Store.Follow of one shard.
+func (d Shard) Follow(ctx context.Context, cursor log.Cursor, prefixes ...[]byte) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for {
-			b, err := s.wait(ctx, feed.Request{Cursor: cursor, Filter: feed.Filter{Count: 256, Prefixes: prefixes}, Block: 0})
+			b, err := d.wait(ctx, feed.Request{Cursor: cursor, Filter: feed.Filter{Count: 256, Prefixes: prefixes}, Block: 0})
 			if err != nil {
 				yield(Change{}, err)
 				return
@@ -96,13 +144,14 @@ func (s *Store) Follow(ctx context.Context, cursor log.Cursor, prefixes ...[]byt
 	}
 }
 
-// wait is changes without keeping Close from ending it.
-func (s *Store) wait(ctx context.Context, req feed.Request) (Batch, error) {
-	if err := s.enter(); err != nil {
+// wait is changes of the shard without keeping Close from ending it.
+func (d Shard) wait(ctx context.Context, req feed.Request) (Batch, error) {
+	if err := d.enter(); err != nil {
 		return Batch{}, err
 	}
-	s.mu.RUnlock()
-	b, err := s.changes(ctx, req)
+	d.s.mu.RUnlock()
+	req.Shard = uint64(d.n) //nolint:gosec // not negative
+	b, err := d.s.changes(ctx, req)
 	if cerr := ctx.Err(); cerr != nil && err != nil {
 		return b, cerr
 	}

@@ -21,13 +21,19 @@ type Scan struct {
 // ChangesScan returns up to limit keys (at least 1, at most 4096) from start on (inclusive, nil being the beginning) as frames that
 // rebuild them, about 4 MiB at most, but never less than one key. With prefixes, only keys that start with one of them, at the cost of
 // those. Together with the changes from its cursor on it makes an exact copy while writes go on, see Mirror. Errors:
-// ErrFeedDisabled.
+// ErrFeedDisabled, ErrSeveralShards.
 func (s *Store) ChangesScan(start []byte, limit int, prefixes ...[]byte) (Scan, error) {
-	if err := s.enter(); err != nil {
+	return s.only().ChangesScan(start, limit, prefixes...)
+}
+
+// ChangesScan is Store.ChangesScan of one shard. The libraries of functions are on shard 0.
+func (d Shard) ChangesScan(start []byte, limit int, prefixes ...[]byte) (Scan, error) {
+	if err := d.enter(); err != nil {
 		return Scan{}, err
 	}
+	s := d.s
 	defer s.mu.RUnlock()
-	req := feed.ScanRequest{Start: start, Filter: feed.Filter{Count: min(max(limit, 1), 4096), Prefixes: prefixes}}
+	req := feed.ScanRequest{Shard: uint64(d.n), Start: start, Filter: feed.Filter{Count: min(max(limit, 1), 4096), Prefixes: prefixes}} //nolint:gosec // not negative
 	var c copier
 	at, next, err := s.feed.Keys(&req, s.freezer(nil), &c)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 
+	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -40,18 +41,30 @@ type Config struct {
 	SnapshotGrowth int
 	// SnapshotKeep is how many snapshots stay, the newest included; 0 means 2.
 	SnapshotKeep int
-	// ReplicaOf is the host:port of a kevy server with one shard whose history the store follows: it has the server's keys and
-	// changes, with the same cursors, and refuses writes with ErrReadOnly. Empty: none. A directory that followed a server and is
+	// Shards is how many independent logs a new directory, or a store in memory, gets (at most 64); 0 means one, or for a replica as many as its
+	// source has. The first Open of such a replica asks the source, and fails if that can't be asked.
+	Shards int
+	// ReplicaOf is the host:port of a kevy server whose history the store follows: it has the server's keys and
+	// changes, with the same cursors on each shard, and refuses writes with ErrReadOnly. Empty: none. A directory that followed a server and is
 	// opened without begins a generation of its own.
 	ReplicaOf string
 	// ReplicaUser and ReplicaPassword log in there; without a password nothing does, an empty user is "default".
 	ReplicaUser, ReplicaPassword string
+	// ReplicaTLS, if set, is what is spoken to the source.
+	ReplicaTLS *ReplicaTLS
 	// Now is the clock in unix ms; nil means the system's.
 	Now func() int64
 	// Logger takes warnings; nil discards them.
 	Logger *slog.Logger
 
 	fs vfs.FS // tests only
+}
+
+// ReplicaTLS are the files for TLS to a source, as the server's settings tls-ca-cert-file, tls-cert-file and tls-key-file name them. CACertFile
+// must have signed the source's certificate, whatever name is in that; the other two are shown to a source that asks for them. They are
+// read at each connection.
+type ReplicaTLS struct {
+	CACertFile, CertFile, KeyFile string
 }
 
 // DefaultConfig is a store in memory, without the feed.
@@ -66,7 +79,10 @@ func (c Config) WithFeed(window int64) Config { c.Feed, c.FeedWindow = true, win
 // WithFsync sets when a write is acknowledged.
 func (c Config) WithFsync(p log.Policy) Config { c.Fsync = p; return c }
 
-// WithReplicaOf makes the store a replica of the server at host:port, which must have one shard.
+// WithShards sets the number of shards of a new directory.
+func (c Config) WithShards(n int) Config { c.Shards = n; return c }
+
+// WithReplicaOf makes the store a replica of the server at host:port.
 func (c Config) WithReplicaOf(addr string) Config { c.ReplicaOf = addr; return c }
 
 // WithReplicaLogin logs the replica in as a user; the empty name is "default".
@@ -74,6 +90,9 @@ func (c Config) WithReplicaLogin(user, password string) Config {
 	c.ReplicaUser, c.ReplicaPassword = user, password
 	return c
 }
+
+// WithReplicaTLS speaks TLS to the source.
+func (c Config) WithReplicaTLS(files ReplicaTLS) Config { c.ReplicaTLS = &files; return c }
 
 // WithLogger sets the logger.
 func (c Config) WithLogger(l *slog.Logger) Config { c.Logger = l; return c }
@@ -86,9 +105,17 @@ func (c Config) Validate() error {
 	if c.SnapshotKeep < 0 {
 		return fmt.Errorf("kevy: SnapshotKeep = %d: the newest snapshot always stays", c.SnapshotKeep)
 	}
+	if c.Shards < 0 || c.Shards > log.MaxShards {
+		return fmt.Errorf("kevy: Shards = %d: must be 0 to %d", c.Shards, log.MaxShards)
+	}
 	if c.ReplicaOf != "" {
 		if _, _, err := net.SplitHostPort(c.ReplicaOf); err != nil {
 			return fmt.Errorf("kevy: ReplicaOf = %q: want host:port", c.ReplicaOf)
+		}
+	}
+	if c.ReplicaTLS != nil {
+		if _, err := c.ReplicaTLS.settings().ToSource(); err != nil {
+			return fmt.Errorf("kevy: ReplicaTLS: %w", err)
 		}
 	}
 	switch c.Fsync {
@@ -96,6 +123,10 @@ func (c Config) Validate() error {
 		return nil
 	}
 	return errors.New("kevy: Fsync must be log.Always, log.EverySec or log.No")
+}
+
+func (t *ReplicaTLS) settings() *client.TLS {
+	return &client.TLS{CACert: t.CACertFile, Cert: t.CertFile, Key: t.KeyFile}
 }
 
 func (c Config) snapshots() *engine.SnapshotPolicy {
@@ -115,7 +146,7 @@ func (c Config) options() engine.Options {
 		Logger:    c.Logger,
 		Snapshots: c.snapshots(),
 		Log: log.Options{
-			FS: c.fs, Dir: filepath.ToSlash(c.Dir), Shards: 1, Window: c.FeedWindow, Policy: c.Fsync,
+			FS: c.fs, Dir: filepath.ToSlash(c.Dir), Shards: c.Shards, Window: c.FeedWindow, Policy: c.Fsync,
 			Follower: c.ReplicaOf != "",
 		},
 	}

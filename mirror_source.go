@@ -39,18 +39,20 @@ type storeSource struct {
 
 func (s *storeSource) shards(context.Context) (int, error) { return s.s.FeedShards(), nil }
 
-func (s *storeSource) tail(context.Context, int) (log.Cursor, error) { return s.s.ChangesTail() }
-
-func (s *storeSource) scan(_ context.Context, _ int, start []byte) (Scan, error) {
-	return s.s.ChangesScan(start, s.m.ask(), s.prefixes...)
+func (s *storeSource) tail(_ context.Context, shard int) (log.Cursor, error) {
+	return s.s.Shard(shard).ChangesTail()
 }
 
-func (s *storeSource) read(ctx context.Context, _ int, at log.Cursor, block time.Duration) (Batch, error) {
+func (s *storeSource) scan(_ context.Context, shard int, start []byte) (Scan, error) {
+	return s.s.Shard(shard).ChangesScan(start, s.m.ask(), s.prefixes...)
+}
+
+func (s *storeSource) read(ctx context.Context, shard int, at log.Cursor, block time.Duration) (Batch, error) {
 	if block == 0 {
 		block = -1
 	}
 	filter := feed.Filter{Count: s.m.ask(), Prefixes: s.prefixes}
-	return s.s.wait(ctx, feed.Request{Cursor: at, Filter: filter, Block: block, Lineage: true, WithMeta: true})
+	return s.s.Shard(shard).wait(ctx, feed.Request{Cursor: at, Filter: filter, Block: block, Lineage: true, WithMeta: true})
 }
 
 func (s *storeSource) drop() {}

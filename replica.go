@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
+	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/replica"
+	"github.com/kevydb/kevy/log"
 )
 
 // ErrReadOnly is the error of a write to a replica.
@@ -39,11 +42,46 @@ func follow(cfg *Config, e *engine.Engine) (*replica.Follower, error) {
 	_, _ = rand.Read(id[:]) // never fails
 	user, password := cfg.ReplicaUser, cfg.ReplicaPassword
 	return replica.Follow(replica.Options{
-		Engine: e, Host: host, Port: port, ID: hex.EncodeToString(id[:]), Logger: cfg.Logger,
+		Engine: e, Host: host, Port: port, ID: hex.EncodeToString(id[:]), Logger: cfg.Logger, Dial: cfg.dialSource(),
 		Login:    func() (string, string) { return user, password },
 		Announce: func() (string, string) { return "", "0" }, // nobody reaches it
 		Timeout:  func() time.Duration { return replicaTimeout },
 	})
+}
+
+// dialSource returns what connects to the source.
+func (c *Config) dialSource() func(ctx context.Context, addr string) (net.Conn, error) {
+	if c.ReplicaTLS != nil {
+		return c.ReplicaTLS.settings().DialSource
+	}
+	return client.DialTCP
+}
+
+// askLimit bounds the question how many shards a source has.
+const askLimit = 10 * time.Second
+
+// sourceShards asks the source how many shards it has.
+func (c *Config) sourceShards() (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	nc, err := c.dialSource()(ctx, c.ReplicaOf)
+	if err != nil {
+		return 0, err
+	}
+	conn := client.New(nc)
+	defer conn.Close()
+	if err := conn.Login(askLimit, c.ReplicaUser, c.ReplicaPassword); err != nil {
+		return 0, err
+	}
+	v, err := conn.Do(askLimit, "FEED.SHARDS")
+	if err != nil {
+		return 0, err
+	}
+	n, ok := v.(int64)
+	if !ok || n < 1 || n > log.MaxShards {
+		return 0, fmt.Errorf("%w: it has %v shards", client.ErrProtocol, v)
+	}
+	return int(n), nil
 }
 
 // Replica returns how the replica is doing; the zero value if the store is none.

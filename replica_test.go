@@ -61,9 +61,11 @@ func (s *source) do(args ...string) wire.Reply {
 	return r
 }
 
-func (s *source) tail() log.Cursor {
+func (s *source) tail() log.Cursor { return s.tailOf(0) }
+
+func (s *source) tailOf(shard int) log.Cursor {
 	s.t.Helper()
-	r := s.do("FEED.TAIL", "0")
+	r := s.do("FEED.TAIL", strconv.Itoa(shard))
 	gen, _ := r.Elems[0].Int()
 	off, _ := r.Elems[1].Int()
 	return log.Cursor{Generation: uint64(gen), Offset: uint64(off)}
@@ -72,16 +74,7 @@ func (s *source) tail() log.Cursor {
 // inStep waits until the replica is where the source is.
 func (s *source) inStep(r *kevy.Store) {
 	s.t.Helper()
-	want := s.tail()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if got, err := r.ChangesTail(); err != nil {
-			s.t.Fatal(err)
-		} else if got == want {
-			return
-		}
-	}
-	got, _ := r.ChangesTail()
-	s.t.Fatalf("the replica is at %v, the source at %v: %+v", got, want, r.Replica())
+	s.atTail(r, 1)
 }
 
 // changes returns all changes from a cursor on as text, from the replica and from the source.
@@ -229,13 +222,113 @@ func TestReplicaInMemory(t *testing.T) {
 	}
 }
 
+// TestReplicaOverTLS: a replica reaches its source over TLS, with a certificate and a password.
+func TestReplicaOverTLS(t *testing.T) {
+	cert, key := proc.Certificate(t)
+	port, err := proc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := startSource(t, "--shards", "2", "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+	src.do("CONFIG", "SET", "requirepass", "secret")
+	src.do("AUTH", "secret")
+	src.do("MSET", "user:1", "Ada", "user:2", "Bob")
+	files := kevy.ReplicaTLS{CACertFile: cert, CertFile: cert, KeyFile: key}
+	cfg := kevy.DefaultConfig().WithReplicaOf("127.0.0.1:"+strconv.Itoa(port)).WithReplicaLogin("", "secret").WithFeed(0)
+	r := open(t, cfg.WithReplicaTLS(files))
+	src.atTail(r, 2)
+	if v := must[any](t)(r.Do("MGET", "user:1", "user:2")); fmt.Sprint(v) != "[Ada Bob]" {
+		t.Errorf("%v", v)
+	}
+	other, _ := proc.Certificate(t)
+	files.CACertFile = other
+	if _, err := kevy.Open(cfg.WithReplicaTLS(files)); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("a source whose certificate another authority has signed: %v", err)
+	}
+}
+
+// TestReplicaOfShards: a replica of a server with several shards has as many, with the server's cursors on each, also as a store of its own afterwards.
+func TestReplicaOfShards(t *testing.T) {
+	src := startSource(t, "--shards", "3")
+	src.do("MSET", "user:1", "Ada", "user:2", "Bob", "user:3", "Cid", "user:4", "Dan", "user:5", "Eve", "user:6", "Fay")
+	cfg := kevy.DefaultConfig().WithDir(filepath.Join(t.TempDir(), "replica")).WithFeed(0).WithReplicaOf(src.Addr)
+	r := open(t, cfg)
+	src.atTail(r, 3)
+	from := must[log.Cursor](t)(r.Shard(1).ChangesTail())
+	keys := 0
+	for i := range 3 {
+		keys += len(must[kevy.Scan](t)(r.Shard(i).ChangesScan(nil, 100)).Frames)
+	}
+	if v := must[any](t)(r.Do("MGET", "user:1", "user:6", "none")); keys != 6 || fmt.Sprint(v) != "[Ada Fay <nil>]" {
+		t.Errorf("%d keys; %v", keys, v)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	src.do("MSET", "user:1", "new", "user:2", "new", "user:3", "new", "user:4", "new", "user:5", "new", "user:6", "new")
+	r = open(t, cfg)
+	src.atTail(r, 3)
+	if st := r.Replica(); st.FullCopies != 0 {
+		t.Errorf("after a restart: %+v", st)
+	}
+	for c, err := range r.Shard(1).Follow(t.Context(), from) {
+		if err != nil || c.Offset != from.Offset || string(c.Argv[len(c.Argv)-1]) != "new" {
+			t.Errorf("%q at %d, %v", c.Argv, c.Offset, err)
+		}
+		break
+	}
+	if b := must[kevy.Batch](t)(r.Shard(1).ChangesSince(from, 10)); len(b.Changes) == 0 || b.Next != src.tailOf(1) {
+		t.Errorf("%+v", b)
+	}
+	if _, err := r.ChangesTail(); !errors.Is(err, kevy.ErrSeveralShards) {
+		t.Errorf("the tail of three shards: %v", err)
+	}
+	if _, err := r.Shard(3).ChangesTail(); err == nil {
+		t.Error("there is no shard 3")
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.ReplicaOf = ""
+	r = open(t, cfg)
+	err := r.Update(func(tx *kevy.Tx) error { return errors.Join(tx.Set("user:1", nil), tx.Set("user:2", nil)) })
+	if v := must[any](t)(r.Do("MGET", "user:1", "user:2", "user:4")); err != nil || fmt.Sprint(v) != "[  new]" {
+		t.Errorf("a store of its own: %v, %v", v, err)
+	}
+}
+
+// atTail waits until the replica is where the source is, on all shards.
+func (s *source) atTail(r *kevy.Store, shards int) {
+	s.t.Helper()
+	for i, end := 0, time.Now().Add(20*time.Second); i < shards; {
+		got, err := r.Shard(i).ChangesTail()
+		switch {
+		case err != nil:
+			s.t.Fatal(err)
+		case got == s.tailOf(i):
+			i++
+		case time.Now().After(end):
+			s.t.Fatalf("shard %d of the replica is at %v, the source at %v: %+v", i, got, s.tailOf(i), r.Replica())
+		default:
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+}
+
 // TestReplicaRefused: what keeps a replica from following is told.
 func TestReplicaRefused(t *testing.T) {
-	if _, err := kevy.Open(kevy.DefaultConfig().WithReplicaOf("nowhere")); err == nil || !strings.Contains(err.Error(), "ReplicaOf") {
-		t.Errorf("an address without a port: %v", err)
+	for field, cfg := range map[string]kevy.Config{
+		"ReplicaOf":  kevy.DefaultConfig().WithReplicaOf("nowhere"),
+		"Shards":     kevy.DefaultConfig().WithShards(65),
+		"ReplicaTLS": kevy.DefaultConfig().WithReplicaOf("127.0.0.1:1").WithReplicaTLS(kevy.ReplicaTLS{CACertFile: "none"}),
+		"asking 127.0.0.1:1 how many shards it has": kevy.DefaultConfig().WithReplicaOf("127.0.0.1:1"),
+	} {
+		if _, err := kevy.Open(cfg); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
 	}
 	src := startSource(t, "--shards", "2")
-	r := open(t, kevy.DefaultConfig().WithReplicaOf(src.Addr))
+	r := open(t, kevy.DefaultConfig().WithShards(3).WithReplicaOf(src.Addr))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if err := r.WaitReplica(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "must be equal") {

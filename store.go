@@ -43,14 +43,12 @@ func Open(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if err := cfg.likeSource(); err != nil {
+		return nil, err
+	}
 	e, _, err := engine.Open(cfg.options())
 	if err != nil {
 		return nil, fmt.Errorf("kevy: opening %s: %w", cfg.Dir, err)
-	}
-	if n := e.Shards(); n != 1 {
-		return nil, errors.Join(
-			fmt.Errorf("kevy: %s has %d shards: an embedded store has one; serve it with the kevy command", cfg.Dir, n),
-			e.Close(true))
 	}
 	s := &Store{cfg: cfg, e: e, scripts: script.New(e)}
 	s.feed = feed.New(e.DirAfter, cfg.Feed, func(shard int) { _ = e.Flush(shard) })
@@ -63,6 +61,17 @@ func Open(cfg Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("kevy: %w", err), e.Close(true))
 	}
 	return s, nil
+}
+
+// likeSource sets the number of shards of a new replica.
+func (c *Config) likeSource() (err error) {
+	if c.ReplicaOf == "" || c.Shards != 0 || c.Dir != "" && engine.CheckEmpty(c.options().Log.FS, filepath.ToSlash(c.Dir)) != nil {
+		return nil // what is wrong with the directory, opening it tells
+	}
+	if c.Shards, err = c.sourceShards(); err != nil {
+		return fmt.Errorf("kevy: asking %s how many shards it has (Config.Shards says it without that): %w", c.ReplicaOf, err)
+	}
+	return nil
 }
 
 // Close makes everything durable, marks the directory clean, so that cursors stay valid over the
