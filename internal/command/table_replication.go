@@ -59,7 +59,7 @@ var replicationCommands = []*Command{
 			{Name: "replicationid", Type: "string"},
 			{Name: "offset", Type: "integer"},
 		},
-		Differences: "the replica always gets a full copy; it must have said REPLCONF capa eof",
+		Differences: "the replica must have said REPLCONF capa eof; PSYNC ... FAILOVER is refused",
 	},
 	{
 		Name: "replconf", Arity: -1,

@@ -40,7 +40,7 @@ var acts = map[string]bool{
 	"latency-monitor-threshold": true, "latency-tracking": true, "latency-tracking-info-percentiles": true,
 	"notify-keyspace-events": true, "busy-reply-threshold": true, "min-replicas-to-write": true, "min-replicas-max-lag": true,
 	"rdbcompression": true, "replicaof": true, "replica-serve-stale-data": true, "replica-announce-ip": true, "replica-announce-port": true,
-	"replica-announced": true, "replica-priority": true, "repl-timeout": true, "masteruser": true, "masterauth": true,
+	"replica-announced": true, "replica-priority": true, "repl-timeout": true, "repl-backlog-size": true, "repl-backlog-ttl": true, "masteruser": true, "masterauth": true,
 }
 
 func flag(name, value string, aliases ...string) Key {

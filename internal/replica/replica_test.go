@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
@@ -250,26 +249,3 @@ func TestAcks(t *testing.T) {
 	to = nil
 	reached("when the replica has gone", 0, 0)
 }
-
-// TestStockCopyAmidATurn: a copy may begin when something is applied that is not in the file of the log yet.
-func TestStockCopyAmidATurn(t *testing.T) {
-	e, s := source(t)
-	begin(t, e, "SET", "new", "value")
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var sent []byte
-	k := s.NewStock("10.0.0.1", "7000", make([]byte, 20), func(b []byte) error {
-		sent = append(sent, b...)
-		if strings.HasSuffix(string(sent), k40) {
-			cancel() // all of it
-		}
-		return nil
-	})
-	err := k.Serve(ctx, time.Minute)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(string(sent), "new") {
-		t.Fatalf("%v after %q", err, sent)
-	}
-}
-
-// k40 is the id of a stream, and the mark at the end of a copy, for 20 random bytes that are zero.
-var k40 = strings.Repeat("0", 40)

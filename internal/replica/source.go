@@ -34,13 +34,15 @@ type Source struct {
 
 	fullCopies atomic.Uint64
 	resumed    atomic.Uint64 // streams that began without a full copy
+	refused    atomic.Uint64 // stock replicas that were copied although they had been before
 
-	mu    sync.Mutex
-	links map[string]*Link // by id
-	moved chan struct{}    // closed, and replaced, when an acknowledgement has come or a link has gone
-	taken []*taken         // digests asked for, the newest last
-	views int              // of them that are being computed
-	onAck func()
+	mu      sync.Mutex
+	links   map[string]*Link   // by id
+	streams map[string]*stream // of stock replicas, by id
+	moved   chan struct{}      // closed, and replaced, when an acknowledgement has come or a link has gone
+	taken   []*taken           // digests asked for, the newest last
+	views   int                // of them that are being computed
+	onAck   func()
 
 	dismissed chan struct{} // see Dismiss
 }
@@ -48,11 +50,14 @@ type Source struct {
 // NewSource returns a source. id tells the replication id; onAck, which may be nil, is called when acknowledgements have come or a link
 // has gone, and must not block.
 func NewSource(eng *engine.Engine, fs vfs.FS, id func() string, onAck func()) *Source {
-	return &Source{eng: eng, fs: fs, id: id, links: make(map[string]*Link), moved: make(chan struct{}), dismissed: make(chan struct{}), onAck: onAck}
+	return &Source{eng: eng, fs: fs, id: id, links: make(map[string]*Link), streams: make(map[string]*stream), moved: make(chan struct{}), dismissed: make(chan struct{}), onAck: onAck}
 }
 
-// Counters returns how many full copies and how many streams without one have been begun.
-func (s *Source) Counters() (full, resumed uint64) { return s.fullCopies.Load(), s.resumed.Load() }
+// Counters returns how many full copies and how many streams without one have been begun, and how often a stock replica could not go on in the stream that
+// it had.
+func (s *Source) Counters() (full, resumed, refused uint64) {
+	return s.fullCopies.Load(), s.resumed.Load(), s.refused.Load()
+}
 
 // Link is a follower's connection for frames. Its commands come one at a time.
 type Link struct {
@@ -94,7 +99,7 @@ func (s *Source) Hello(args [][]byte, remote string, cut func()) (*Link, []byte,
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil || len(id) != 40 {
 		return nil, nil, fmt.Errorf("ERR REPL.HELLO with id %.50q and port %.20q", id, port)
 	}
-	if strings.ContainsFunc(ip, func(r rune) bool { return r <= ' ' || r == ',' || r == 0x7f }) {
+	if strings.ContainsFunc(ip, NoAddress) {
 		return nil, nil, fmt.Errorf("ERR REPL.HELLO with the address %.50q", ip)
 	}
 	if ip == "" {
@@ -116,6 +121,9 @@ func (s *Source) Hello(args [][]byte, remote string, cut func()) (*Link, []byte,
 	s.links[id] = k // one that is left from a connection that is dead goes by itself
 	return k, b, nil
 }
+
+// NoAddress reports whether a character is in no address, and would be mistaken for something else where INFO shows one.
+func NoAddress(r rune) bool { return r <= ' ' || r == ',' || r == 0x7f }
 
 // OnClose sets what Close calls first.
 func (k *Link) OnClose(fn func()) { k.onClose = fn }

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,25 +24,40 @@ const (
 	streamBytes = 256 << 10
 	// pingEvery is after what silence a replica is pinged: it counts a silent primary as dead.
 	pingEvery = 10 * time.Second
-	// maxMarks bounds how many places in the stream are remembered that have not been acknowledged.
-	maxMarks = 1 << 14
 )
 
 // Stock serves a replica that is a stock Redis or Valkey: a copy of the state as an RDB file, then the frames behind it as the commands that they are, all
 // shards in one stream. The frames of each shard keep their order, and a group is a transaction, over several shards as well: it comes when
-// all its parts are there. What lies on different shards has no order otherwise, as ever. There is no history in common, so a replica that
-// connects again is copied again.
+// all its parts are there. What lies on different shards has no order otherwise, as ever. The stream is remembered, so a replica that
+// connects again goes on in it (stockstream.go).
 type Stock struct {
-	link *Link
-	id   string // of its stream
-	send func(b []byte) error
+	o      StockOptions
+	link   *Link
+	stream *stream            // set before the first byte is sent
+	cancel context.CancelFunc // ends Serve; any goroutine
+	done   chan struct{}      // closed when Serve has returned
 
 	shards []outbound
 	first  int // shard to begin with the next time
 	buf    []byte
-	offset int64
-	marks  []streamMark  // guarded by link.src.mu
+	offset int64         // of the stream, behind what has been sent
+	order  order         // of what is in buf
+	broken bool          // what the stream has can't be had from the logs
 	loaded chan struct{} // closed when the first acknowledgement has come
+}
+
+// StockOptions say who is served, and from where on.
+type StockOptions struct {
+	Host, Port string // where others reach the replica
+	ID         string // of a stream that begins with a copy: 40 hex digits that nobody knew before
+	Replid     string // of the stream that the replica had, "?" or any other word when it had none
+	Offset     int64  // in it, behind what the replica has
+	PSync2     bool   // it knows that a stream has an id when it goes on
+
+	Timeout time.Duration // after what silence the replica counts as gone
+	Backlog int64         // bytes that remembering the stream may take
+	// Send hands bytes to the replica, which must not change, and returns when there may be more.
+	Send func(b []byte) error
 }
 
 // outbound is what comes from the log of a shard.
@@ -58,50 +72,42 @@ type outbound struct {
 	whole   bool
 }
 
-// streamMark says where the logs are at an offset of the stream.
-type streamMark struct {
-	offset int64
-	at     []log.Cursor
-}
-
-// NewStock begins to serve a replica that is reached at host and port. send hands bytes to it, which it takes over, and returns when there may be more.
-func (s *Source) NewStock(host, port string, random []byte, send func(b []byte) error) *Stock {
-	id := hex.EncodeToString(random)
-	k := &Link{src: s, id: id, addr: net.JoinHostPort(host, port), stock: true}
+// NewStock begins to serve a replica.
+func (s *Source) NewStock(o StockOptions) *Stock {
+	k := &Link{src: s, id: o.ID, addr: net.JoinHostPort(o.Host, o.Port), stock: true}
 	s.mu.Lock()
-	s.links[id] = k
+	s.links[k.id] = k
 	s.mu.Unlock()
-	return &Stock{link: k, id: id, send: send, shards: make([]outbound, s.eng.Shards()), loaded: make(chan struct{})}
+	return &Stock{o: o, link: k, done: make(chan struct{}), shards: make([]outbound, s.eng.Shards()), loaded: make(chan struct{})}
 }
 
 // Link returns the link, which its connection closes.
 func (s *Stock) Link() *Link { return s.link }
 
-// Serve serves until ctx ends or something fails. timeout is after what silence the replica counts as gone.
-func (s *Stock) Serve(ctx context.Context, timeout time.Duration) error {
+// Serve serves until ctx ends or something fails.
+func (s *Stock) Serve(ctx context.Context) error {
+	defer close(s.done)
+	ctx, s.cancel = context.WithCancel(ctx)
+	defer s.cancel()
 	defer s.close()
-	if err := s.copy(); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	select {
-	case <-s.loaded: // it looks for the mark at the end of what it has read: nothing may follow at once
-	case <-ctx.Done():
-	}
-	s.buf = append(s.buf, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"...)
 	for ctx.Err() == nil {
 		if err := s.gather(); err != nil {
+			s.broken = true
 			return err
 		}
 		if len(s.buf) == 0 {
 			switch waited := s.wait(ctx); {
 			case s.link.src.eng.Err() != nil: // nothing more comes, and nobody waits for it
 				return s.link.src.eng.Err()
-			case s.silent() > timeout:
-				return fmt.Errorf("no acknowledgement for %s", timeout)
+			case s.silent() > s.o.Timeout:
+				return fmt.Errorf("no acknowledgement for %s", s.o.Timeout)
 			case waited:
 				continue
 			}
-			s.buf = append(s.buf, "*1\r\n$4\r\nPING\r\n"...)
+			s.aside(sayPing)
 		}
 		if err := s.flush(); err != nil {
 			return err
@@ -110,19 +116,45 @@ func (s *Stock) Serve(ctx context.Context, timeout time.Duration) error {
 	return ctx.Err()
 }
 
+// begin brings the replica to a place in a stream.
+func (s *Stock) begin(ctx context.Context) error {
+	if ok, err := s.resume(ctx); ok || err != nil {
+		return err
+	}
+	src := s.link.src
+	if s.o.Replid != "?" {
+		src.refused.Add(1)
+	}
+	src.fullCopies.Add(1)
+	src.startStream(s)
+	if err := s.copy(); err != nil {
+		return err
+	}
+	select {
+	case <-s.loaded: // it looks for the mark at the end of what it has read: nothing may follow at once
+	case <-ctx.Done():
+	}
+	s.aside(saySelect)
+	return nil
+}
+
 func (s *Stock) close() {
+	s.closeReaders()
+	s.link.src.leaveStream(s)
+}
+
+func (s *Stock) closeReaders() {
 	for i := range s.shards {
 		if r := s.shards[i].r; r != nil {
 			r.Close()
+			s.shards[i].r = nil
 		}
 	}
 }
 
 // copy sends a copy of the state, and leaves the readers behind it.
 func (s *Stock) copy() error {
-	src := s.link.src
-	src.fullCopies.Add(1)
-	views, err := src.eng.FreezeAll()
+	views, err := s.link.src.eng.FreezeAll()
 	if err != nil {
 		return err
 	}
@@ -137,25 +169,32 @@ func (s *Stock) copyViews(views *engine.Views) error {
 	if err := views.Await(); err != nil {
 		return err
 	}
-	dir := s.link.src.eng.Dir()
-	for i, c := range views.Cursors() {
+	if err := s.place(s.stream.dir, views.Cursors()); err != nil {
+		return err
+	}
+	return s.sendCopy(views)
+}
+
+// place has a reader at each cursor.
+func (s *Stock) place(dir *log.Dir, at []log.Cursor) error {
+	for i, c := range at {
 		r, err := dir.Log(i).NewReader(c, log.ReaderOptions{Follow: true})
 		if err != nil {
 			return err
 		}
 		s.shards[i].at, s.shards[i].r = c, r
 	}
-	return s.sendCopy(views)
+	return nil
 }
 
 // sendCopy sends the state as an RDB file without a length: between two marks.
 func (s *Stock) sendCopy(views *engine.Views) error {
-	mark := s.id // 40 characters that nobody knew before
-	if err := s.send(fmt.Appendf(nil, "+FULLRESYNC %s 0\r\n$EOF:%s\r\n", s.id, mark)); err != nil {
+	mark := s.o.ID // 40 characters that nobody knew before
+	if err := s.o.Send(fmt.Appendf(nil, "+FULLRESYNC %s 0\r\n$EOF:%s\r\n", s.o.ID, mark)); err != nil {
 		return err
 	}
-	f := rdb.NewFileWriter(sender(s.send), "redis-ver", "7.2.0", "redis-bits", "64", "ctime", strconv.FormatInt(s.link.src.eng.Now()/1000, 10),
-		"repl-stream-db", "0", "repl-id", s.id, "repl-offset", "0")
+	f := rdb.NewFileWriter(sender(s.o.Send), "redis-ver", "7.2.0", "redis-bits", "64", "ctime", strconv.FormatInt(s.link.src.eng.Now()/1000, 10),
+		"repl-stream-db", "0", "repl-id", s.o.ID, "repl-offset", "0")
 	for i := range s.shards {
 		if err := writeView(f, views.View(i)); err != nil {
 			return err
@@ -164,7 +203,8 @@ func (s *Stock) sendCopy(views *engine.Views) error {
 	if err := f.End(); err != nil {
 		return err
 	}
-	return s.send([]byte(mark))
+	s.link.src.note(s, streamMark{at: views.Cursors()})
+	return s.o.Send([]byte(mark))
 }
 
 // sender is a writer that hands on copies of what it gets.
@@ -192,37 +232,26 @@ func writeView(f *rdb.FileWriter, v *state.View) (err error) {
 // flush sends what has been gathered, and remembers where the logs are behind it.
 func (s *Stock) flush() error {
 	s.offset += int64(len(s.buf))
-	m := streamMark{offset: s.offset, at: make([]log.Cursor, len(s.shards))}
+	m := streamMark{offset: s.offset, order: s.order.done(), at: make([]log.Cursor, len(s.shards))}
 	for i := range m.at {
 		m.at[i] = s.shards[i].at
 	}
-	mu := &s.link.src.mu
-	mu.Lock()
-	if len(s.marks) == maxMarks {
-		s.marks = slices.Delete(s.marks, 0, maxMarks/2)
-	}
-	s.marks = append(s.marks, m)
-	mu.Unlock()
+	s.link.src.note(s, m)
 	b := s.buf
 	s.buf = nil
-	return s.send(b)
+	return s.o.Send(b)
 }
 
 // Ack takes an acknowledgement of everything before an offset of the stream. Any goroutine.
 func (s *Stock) Ack(offset int64) {
 	src := s.link.src
 	src.mu.Lock()
-	n := 0
-	for n < len(s.marks) && s.marks[n].offset <= offset {
-		n++
-	}
-	if n > 0 {
+	if n := s.mark(offset); n >= 0 {
 		acks := make([]Ack, len(s.shards))
-		for i, c := range s.marks[n-1].at {
+		for i, c := range s.stream.marks[n].at {
 			acks[i] = Ack{Generation: c.Generation, Applied: c.Offset} // whether it is durable there, nobody says
 		}
 		s.link.acks = acks
-		s.marks = slices.Delete(s.marks, 0, n)
 	}
 	if s.link.acked.IsZero() {
 		close(s.loaded)
@@ -233,6 +262,14 @@ func (s *Stock) Ack(offset int64) {
 	if src.onAck != nil {
 		src.onAck()
 	}
+}
+
+// mark returns the index of the mark that an acknowledgement confirms, -1 if it confirms none. REQUIRES: src.mu.
+func (s *Stock) mark(offset int64) int {
+	if s.stream == nil || len(s.stream.marks) == 0 || offset > s.stream.end() {
+		return -1
+	}
+	return s.stream.before(offset)
 }
 
 // silent returns for how long the replica has said nothing, 0 as long as it has not begun to.
@@ -299,7 +336,7 @@ func (s *Stock) plain(i int) error {
 		if !o.whole || o.txn != 0 {
 			return nil
 		}
-		s.emit(1 << i)
+		s.take(1 << i)
 	}
 	return nil
 }
@@ -324,11 +361,17 @@ func (s *Stock) together() (bool, error) {
 			return false, nil
 		}
 	}
-	s.emit(next.mask)
+	s.take(next.mask)
 	return true, nil
 }
 
-// emit adds the groups at the heads of shards to the stream, as one.
+// take adds the groups at the heads of shards to the stream, as one, and to its order.
+func (s *Stock) take(mask uint64) {
+	s.order.add(mask)
+	s.emit(mask)
+}
+
+// emit renders the groups at the heads of shards as one.
 func (s *Stock) emit(mask uint64) {
 	n, flush := 0, 0
 	for m := mask; m != 0; m &= m - 1 {

@@ -18,7 +18,7 @@ func (r *report) counters() {
 	st.mu.Lock()
 	ops, in, out := st.rates.commands.perSecond(), st.rates.in.perSecond(), st.rates.out.perSecond()
 	st.mu.Unlock()
-	full, resumed := r.srv.repl.source.Counters()
+	full, resumed, refused := r.srv.repl.source.Counters()
 	r.fields(
 		"total_connections_received", r.net.Connections-base.Connections,
 		"total_commands_processed", st.commands.Load(), "instantaneous_ops_per_sec", int64(ops),
@@ -28,7 +28,7 @@ func (r *report) counters() {
 		"instantaneous_input_kbps", fixed2(in/1024), "instantaneous_output_kbps", fixed2(out/1024),
 		"instantaneous_input_repl_kbps", "0.00", "instantaneous_output_repl_kbps", "0.00",
 		"rejected_connections", r.net.Rejected-base.Rejected,
-		"sync_full", full, "sync_partial_ok", resumed, "sync_partial_err", 0,
+		"sync_full", full, "sync_partial_ok", resumed, "sync_partial_err", refused,
 		"expired_keys", r.stats.Expired, "expired_stale_perc", "0.00",
 	)
 	r.zeros("expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds")

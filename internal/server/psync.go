@@ -2,9 +2,9 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/kevydb/kevy/internal/replica"
@@ -15,6 +15,7 @@ import (
 type stockReplica struct {
 	host, port string
 	eof        bool // it takes a copy without a length
+	psync2     bool // it knows that a stream has an id when it goes on
 	stream     *replica.Stock
 }
 
@@ -38,19 +39,20 @@ func replconfCommand(s *session, args [][]byte) {
 		value := string(args[i+1])
 		switch {
 		case isName(args[i], "listening-port"):
-			if n, ok := parseInt(args[i+1]); !ok || n < 0 || n > 65535 {
+			if _, ok := parseInt(args[i+1]); !ok {
 				s.w.Error(msgNotInteger)
 				return
 			}
 			s.stock.port = value
 		case isName(args[i], "ip-address"):
-			if len(value) > 255 {
-				s.w.Error("ERR REPLCONF ip-address provided by replica instance is too long: " + value[:255])
+			if bad := badAnnounced(value); bad != "" {
+				s.w.Error(bad)
 				return
 			}
 			s.stock.host = value
 		case isName(args[i], "capa"):
-			s.stock.eof = s.stock.eof || value == "eof"
+			s.stock.eof = s.stock.eof || isName(args[i+1], "eof")
+			s.stock.psync2 = s.stock.psync2 || isName(args[i+1], "psync2")
 		case isName(args[i], "ack"):
 			if n, ok := parseInt(args[i+1]); ok && s.stock.stream != nil {
 				s.stock.stream.Ack(n)
@@ -66,14 +68,35 @@ func replconfCommand(s *session, args [][]byte) {
 	s.w.OK()
 }
 
-// psyncCommand is PSYNC replicationid offset: a stock Redis follows. It always gets a full copy.
-func psyncCommand(s *session, _ [][]byte) {
+// maxHost is how long the address of a replica is at most.
+const maxHost = 255
+
+// badAnnounced returns what is wrong with the address that a replica gives itself. INFO shows it in a line of fields.
+func badAnnounced(host string) string {
+	switch {
+	case len(host) > maxHost:
+		return fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes", len(host))
+	case strings.ContainsFunc(host, replica.NoAddress):
+		return "ERR REPLCONF ip-address provided by replica instance is no address"
+	}
+	return ""
+}
+
+// psyncCommand is PSYNC replicationid offset: a stock Redis follows.
+func psyncCommand(s *session, args [][]byte) {
 	srv := s.srv
+	offset, ok := parseInt(args[2])
 	switch f := srv.repl.follower.Load(); {
 	case s.stock.stream != nil:
 		return // as Redis: it is being served
+	case len(args) > 3 && isName(args[3], "failover"):
+		s.w.Error(failoverRefusal(f != nil))
+		return
 	case f != nil && (f.Stopped() || !f.Status().Up):
 		s.w.Error(msgNoMasterLink)
+		return
+	case !ok:
+		s.w.Error(msgNotInteger)
 		return
 	case !s.stock.eof:
 		s.w.Error(msgNoEOF)
@@ -89,10 +112,11 @@ func psyncCommand(s *session, _ [][]byte) {
 	if s.stock.port == "" {
 		s.stock.port = "0"
 	}
-	var id [20]byte
-	_, _ = rand.Read(id[:]) // never fails
 	ctx, cancel := context.WithCancel(srv.ctx)
-	k := srv.repl.source.NewStock(host, s.stock.port, id[:], s.streamTo(ctx))
+	k := srv.repl.source.NewStock(replica.StockOptions{
+		Host: host, Port: s.stock.port, ID: randomHex(), Replid: string(args[1]), Offset: offset - 1, PSync2: s.stock.psync2,
+		Timeout: srv.replTimeout(), Backlog: srv.number("repl-backlog-size"), Send: s.streamTo(ctx),
+	})
 	s.stock.stream = k
 	if s.link != nil {
 		s.link.Close()
@@ -102,14 +126,23 @@ func psyncCommand(s *session, _ [][]byte) {
 	s.servesReplica()
 	s.conn.SetOutputBounds(&unbounded)
 	addr := net.JoinHostPort(host, s.stock.port)
-	srv.log.Info("replication: a replica that is no kevy gets a full copy", "replica", addr)
-	go func() {
-		err := k.Serve(ctx, srv.replTimeout())
+	srv.log.Info("replication: a replica that is no kevy asks", "replica", addr, "stream", string(args[1]), "offset", offset)
+	srv.jobs.Go(func() {
+		err := k.Serve(ctx)
 		if ctx.Err() == nil {
 			srv.log.Warn("replication: a replica that is no kevy is served no more", "replica", addr, "error", err)
 		}
 		s.conn.Close()
-	}()
+	})
+}
+
+// failoverRefusal is the answer to a stock Redis that wants this server to take over from it: then it gives its failover up. A server that has a history of its own
+// can't go on in that of a Redis.
+func failoverRefusal(follows bool) string {
+	if !follows {
+		return "ERR PSYNC FAILOVER can't be sent to a master."
+	}
+	return "ERR PSYNC FAILOVER is not for a kevy: REPLICAOF NO ONE promotes it"
 }
 
 // streamTo returns what hands bytes to the session's client and waits until it has taken most of them. It fails when ctx ends, and when the client neither takes nor

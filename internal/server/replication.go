@@ -111,9 +111,21 @@ func (srv *Server) follow(host, port string, over *replica.TakeOver) error {
 
 // replTimeout is after what silence a link counts as dead, on either side.
 func (srv *Server) replTimeout() time.Duration {
-	var seconds atomic.Int64
-	setNumber(srv.config(), "repl-timeout", &seconds)
-	return time.Duration(seconds.Load()) * time.Second
+	return time.Duration(srv.number("repl-timeout")) * time.Second
+}
+
+// number returns a setting that is a number, or a size in bytes.
+func (srv *Server) number(name string) int64 {
+	var n atomic.Int64
+	setNumber(srv.config(), name, &n)
+	return n.Load()
+}
+
+// forgetStreams forgets the streams of stock replicas that have been away for repl-backlog-ttl (0: for ever).
+func (srv *Server) forgetStreams() {
+	if s := srv.number("repl-backlog-ttl"); s > 0 {
+		srv.repl.source.ForgetStreams(time.Duration(s) * time.Second)
+	}
 }
 
 // cutSilent closes the links of replicas that have sent nothing for too long.

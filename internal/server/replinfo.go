@@ -24,7 +24,7 @@ func roleCommand(s *session, _ [][]byte) {
 		w.Uint(srv.replOffset())
 		return
 	}
-	followers := srv.repl.source.Followers()
+	followers, _ := srv.followers()
 	w.Array(3)
 	w.BulkString("master")
 	w.Uint(srv.replOffset())
@@ -96,15 +96,28 @@ func (r *report) replication() {
 	r.fields(
 		"master_failover_state", srv.repl.over.state(), "master_replid", srv.replID(), "master_replid2", former,
 		"master_repl_offset", offset, "second_repl_offset", at,
-		"repl_backlog_active", 1, "repl_backlog_size", r.text("repl-backlog-size"),
-		"repl_backlog_first_byte_offset", 0, "repl_backlog_histlen", 0,
 	)
 	dir := srv.eng.Dir()
+	r.backlog(f, dir, offset)
 	for i := range dir.Shards() {
 		l := dir.Log(i)
 		c := l.Tail()
 		fmt.Fprintf(&r.b, "repl_shard%d:generation=%d,tail=%d,durable=%d,visible=%d\r\n", i, c.Generation, c.Offset, l.Durable(), l.Visible())
 	}
+}
+
+// backlog tells from where on a replica can go on: the log on disk is the backlog, in frames as all offsets here. At a server that follows a stock Redis the
+// offset is that one's, of whose stream nothing is kept.
+func (r *report) backlog(f *replica.Follower, dir *log.Dir, offset uint64) {
+	first, kept := uint64(0), uint64(0)
+	if f == nil || !f.Status().Stock {
+		for i := range dir.Shards() {
+			first += replica.Position(dir.Lineage(i), dir.Log(i).Oldest())
+		}
+		kept, first = offset-min(first, offset), first+1
+	}
+	r.fields("repl_backlog_active", bit(first > 0), "repl_backlog_size", r.text("repl-backlog-size"),
+		"repl_backlog_first_byte_offset", first, "repl_backlog_histlen", kept)
 }
 
 // following is what a server that follows another says.
@@ -141,10 +154,31 @@ func (r *report) following(f *replica.Follower, offset uint64) {
 		"repl_error", strings.NewReplacer("\r", " ", "\n", " ").Replace(st.Err))
 }
 
+// followers returns the replicas that others reach, and those in programs, which have no port: nothing that looks for servers, as Sentinel does, is to find them.
+func (srv *Server) followers() (servers, embedded []replica.FollowerInfo) {
+	for _, f := range srv.repl.source.Followers() {
+		if f.Port == "0" && !f.Stock {
+			embedded = append(embedded, f)
+		} else {
+			servers = append(servers, f)
+		}
+	}
+	return servers, embedded
+}
+
 // followers is what a server says about those that follow it.
 func (r *report) followers(offset uint64) {
-	followers := r.srv.repl.source.Followers()
-	r.field("connected_slaves", len(followers))
+	servers, embedded := r.srv.followers()
+	r.field("connected_slaves", len(servers))
+	r.each("slave", servers, offset)
+	if len(embedded) > 0 {
+		r.field("embedded_replicas", len(embedded))
+		r.each("embedded", embedded, offset)
+	}
+}
+
+// each has a line for each follower.
+func (r *report) each(name string, followers []replica.FollowerInfo, offset uint64) {
 	dir := r.srv.eng.Dir()
 	for i := range followers {
 		f := &followers[i]
@@ -152,7 +186,7 @@ func (r *report) followers(offset uint64) {
 		if f.Acks == nil {
 			state, lag = "wait_bgsave", 0
 		}
-		fmt.Fprintf(&r.b, "slave%d:ip=%s,port=%s,state=%s,offset=%d,lag=%d", i, f.Host, f.Port, state, at, lag)
+		fmt.Fprintf(&r.b, "%s%d:ip=%s,port=%s,state=%s,offset=%d,lag=%d", name, i, f.Host, f.Port, state, at, lag)
 		if f.Acks != nil {
 			fmt.Fprintf(&r.b, ",frames_behind=%d,bytes_behind=%d", offset-min(offset, at), bytesBehind(dir, f.Acks))
 			for j, a := range f.Acks {

@@ -309,6 +309,7 @@ func (srv *Server) cron() {
 			srv.memory.check()
 			srv.checkSnapshots()
 			srv.cutSilent()
+			srv.forgetStreams()
 			srv.checkReplicas()
 		case <-srv.ctx.Done():
 			return

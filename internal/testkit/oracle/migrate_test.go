@@ -358,8 +358,8 @@ func stockReplica(t *testing.T, srv *proc.Server, link *proc.Proxy) *wire.Conn {
 	return r
 }
 
-// TestStockReplica has a stock redis-server follow a kevy of several shards under load: it takes a copy, and again after its link was cut, and then has the same keys by
-// DUMP. WAIT at kevy counts it.
+// TestStockReplica has a stock redis-server follow a kevy of several shards under load, over a link that is cut again and again: it takes one copy, goes on where it was each
+// time, and then has the same keys by DUMP. WAIT at kevy counts it.
 func TestStockReplica(t *testing.T) {
 	srv := proc.ForTest(t, "--shards", "3")
 	kevy := &Target{Name: "kevy", Addr: srv.Addr}
@@ -370,42 +370,44 @@ func TestStockReplica(t *testing.T) {
 	play(t, kevy, 900)
 	link := proc.NewProxy(t, srv.Port)
 	r := stockReplica(t, srv, link)
-	up := func() {
+	c := kevy.conns[1]
+	up := func(connects int) {
 		t.Helper()
 		until(t, "redis has a link", func() string {
 			if got := field(t, r, "master_link_status"); got != "up" {
 				return got
 			}
+			got, err := c.Must("INFO", "stats")
+			if err != nil || !strings.Contains(got.Text(), fmt.Sprintf("sync_full:1\r\nsync_partial_ok:%d\r\n", connects-1)) {
+				return fmt.Sprint(got.Text(), err)
+			}
 			return ""
 		})
 	}
-	up()
+	up(1)
 	var over atomic.Bool
 	var writers sync.WaitGroup
 	writers.Go(func() { churn(t, srv, &over) })
 	t.Cleanup(func() { over.Store(true); writers.Wait() })
-	c := kevy.conns[1]
-	for n := range migrateFlags.Rounds(3) {
+	rounds := migrateFlags.Rounds(3)
+	for n := range rounds {
 		play(t, kevy, uint64(n)+910)
-		up()
-		if n == 1 {
-			link.Cut()
+		up(n + 1)
+		link.Cut()
+		for i := range 2000 { // 4 MB
+			if _, err := c.Must("SET", fmt.Sprint("away:", n, ":", i%100), strings.Repeat("x", 2000)); err != nil {
+				t.Fatal(err)
+			}
 		}
+		up(n + 2)
 	}
 	over.Store(true)
 	writers.Wait()
-	until(t, "a second copy", func() string {
-		got, err := c.Must("INFO", "stats")
-		if err != nil || !strings.Contains(got.Text(), "sync_full:2\r\n") {
-			return fmt.Sprint(err)
-		}
-		return ""
-	})
-	up()
 	if got, err := c.Must("WAIT", "1", "20000"); err != nil || got.Text() != "1" {
 		t.Errorf("WAIT: %s, %v", got.String(), err)
 	}
 	equal(t, "DUMP of all keys", func() (want, got []string) { return dumps(t, r), dumps(t, c) })
+	up(rounds + 1)
 	if got, err := r.Must("FUNCTION", "LIST"); err != nil || len(got.Elems) != 1 {
 		t.Errorf("libraries: %s, %v", got.String(), err)
 	}
