@@ -250,7 +250,14 @@ func TestReplicaOverTLS(t *testing.T) {
 // TestReplicaOfShards: a replica of a server with several shards has as many, with the server's cursors on each, also as a store of its own afterwards.
 func TestReplicaOfShards(t *testing.T) {
 	src := startSource(t, "--shards", "3")
-	src.do("MSET", "user:1", "Ada", "user:2", "Bob", "user:3", "Cid", "user:4", "Dan", "user:5", "Eve", "user:6", "Fay")
+	write := func(value string) {
+		args := []string{"MSET"}
+		for i := range 90 { // some on each shard
+			args = append(args, "user:"+strconv.Itoa(i), value)
+		}
+		src.do(args...)
+	}
+	write("old")
 	cfg := kevy.DefaultConfig().WithDir(filepath.Join(t.TempDir(), "replica")).WithFeed(0).WithReplicaOf(src.Addr)
 	r := open(t, cfg)
 	src.atTail(r, 3)
@@ -259,13 +266,13 @@ func TestReplicaOfShards(t *testing.T) {
 	for i := range 3 {
 		keys += len(must[kevy.Scan](t)(r.Shard(i).ChangesScan(nil, 100)).Frames)
 	}
-	if v := must[any](t)(r.Do("MGET", "user:1", "user:6", "none")); keys != 6 || fmt.Sprint(v) != "[Ada Fay <nil>]" {
+	if v := must[any](t)(r.Do("MGET", "user:1", "user:89", "none")); keys != 90 || fmt.Sprint(v) != "[old old <nil>]" {
 		t.Errorf("%d keys; %v", keys, v)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	src.do("MSET", "user:1", "new", "user:2", "new", "user:3", "new", "user:4", "new", "user:5", "new", "user:6", "new")
+	write("new")
 	r = open(t, cfg)
 	src.atTail(r, 3)
 	if st := r.Replica(); st.FullCopies != 0 {
