@@ -114,18 +114,18 @@ func (s *stream) admit(name string, args [][]byte) error {
 	return nil
 }
 
-func (s *stream) group() error {
-	s.rested = s.current
-	if len(s.queue) == 0 {
-		return nil
+func (s *stream) group() (err error) {
+	if len(s.queue) > 0 {
+		if err = s.to.apply(log.ByClient, s.queue); err == nil {
+			s.applied += uint64(len(s.queue))
+			s.groups++
+		}
+		clear(s.queue)
+		s.queue = s.queue[:0]
 	}
-	err := s.to.apply(log.ByClient, s.queue)
 	if err == nil {
-		s.applied += uint64(len(s.queue))
-		s.groups++
+		s.rested = s.current
 	}
-	clear(s.queue)
-	s.queue = s.queue[:0]
 	return err
 }
 

@@ -166,9 +166,12 @@ func (d *store) local(c *command.Ctx) error {
 	return nil
 }
 
+// settle waits again, after a failure, for what has failed: nothing is acknowledged meanwhile.
 func (d *store) settle() error {
 	err := d.e.Await(&d.ticket)
-	d.ticket.Reset()
+	if err == nil {
+		d.ticket.Reset()
+	}
 	return err
 }
 

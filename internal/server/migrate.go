@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -108,7 +109,11 @@ func (m *migration) run(w *resp.Writer, t *engine.Ticket) {
 	for range migrateTries {
 		done, err := m.try(t)
 		var refused peer.Error
+		var kept notDeletedError
 		switch {
+		case errors.As(err, &kept):
+			w.Error(string(kept))
+			return
 		case errors.As(err, &refused):
 			w.Error("ERR Target instance replied with error: " + string(refused))
 			return
@@ -128,6 +133,12 @@ func (m *migration) run(w *resp.Writer, t *engine.Ticket) {
 	}
 	w.Error(msgMigrateBusy)
 }
+
+// notDeletedError is why keys that the target has were not deleted here: the words of a reply.
+type notDeletedError string
+
+// Error implements error.
+func (e notDeletedError) Error() string { return string(e) }
 
 var errConnect = errors.New("server: the target of MIGRATE can't be reached")
 
@@ -152,7 +163,11 @@ func (m *migration) try(t *engine.Ticket) (done bool, err error) {
 	if m.copy || len(took) == 0 {
 		return true, err
 	}
-	return m.remove(took, watch, t), err
+	done, kept := m.remove(took, watch, t)
+	if err == nil {
+		err = kept
+	}
+	return done, err
 }
 
 // send makes the target have what the key holds; there is false if that is nothing.
@@ -210,14 +225,19 @@ func (m *migration) connect() error {
 	return err
 }
 
-// remove deletes the keys unless a watched one has changed; it reports whether it has.
-func (m *migration) remove(keys [][]byte, watch *engine.Watch, t *engine.Ticket) bool {
+// remove deletes the keys unless a watched one has changed; it reports whether none has.
+func (m *migration) remove(keys [][]byte, watch *engine.Watch, t *engine.Ticket) (done bool, err error) {
 	c := m.srv.takeCtx()
 	defer m.srv.giveCtx(c)
 	w := resp.Writer{}
 	c.W, c.NoTouch = &w, true
 	queue := []engine.Queued{{Cmd: command.Lookup([]byte("del")), Args: append([][]byte{[]byte("DEL")}, keys...)}}
-	return m.srv.eng.Exec(c, queue, watch, t, func(*command.Ctx) {})
+	done = m.srv.eng.Exec(c, queue, watch, t, func(*command.Ctx) {})
+	// EXEC's reply, or DEL's in it: the log takes nothing, or this server has become a replica.
+	if text, bad := bytes.CutPrefix(bytes.TrimPrefix(w.Buf, []byte("*1\r\n")), []byte("-")); bad {
+		err = notDeletedError(bytes.TrimRight(text, "\r\n"))
+	}
+	return done, err
 }
 
 // bulkBytes returns the bytes of a bulk reply; ok is false for null and all others.

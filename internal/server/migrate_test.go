@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/resp"
 )
 
 // TestMigrate moves keys between two servers.
@@ -98,8 +99,8 @@ func TestMigrateChangingKey(t *testing.T) {
 	c.want("SET k 2", "+OK")
 	c.want("DEL gone", ":1")
 	var ticket engine.Ticket
-	if m.remove(m.keys, watch, &ticket) {
-		t.Error("deleted although it has changed")
+	if done, err := m.remove(m.keys, watch, &ticket); done || err != nil {
+		t.Error("deleted although it has changed", err)
 	}
 	c.want("GET k", "2")
 	if done, err := m.try(&ticket); !done || err != nil {
@@ -108,4 +109,15 @@ func TestMigrateChangingKey(t *testing.T) {
 	c.want("DBSIZE", ":0")
 	to.want("GET k", "2")
 	to.want("DBSIZE", ":1")
+	c.want("SET stays 1", "+OK")
+	m = request("stays")
+	defer m.close()
+	if err := s.eng.Follow(); err != nil { // it becomes a replica meanwhile
+		t.Fatal(err)
+	}
+	var w resp.Writer
+	if m.run(&w, &ticket); !strings.HasPrefix(string(w.Buf), "-READONLY ") {
+		t.Errorf("moved although the key is still here: %q", w.Buf)
+	}
+	c.want("GET stays", "1")
 }
