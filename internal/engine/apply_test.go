@@ -111,11 +111,11 @@ func TestApplyRefusesShards(t *testing.T) {
 // followOf opens an empty store that follows s from its beginning.
 func followOf(t testing.TB, s *gate.Store, clock *gate.Clock) *gate.Store {
 	t.Helper()
-	return followOn(t, vfs.NewMem(), s, clock)
+	return followOn(t, vfs.NewMem(), s, clock, 0)
 }
 
-// followOn is followOf on a file system.
-func followOn(t testing.TB, fs vfs.FS, s *gate.Store, clock *gate.Clock) *gate.Store {
+// followOn is followOf on a file system, with segments of the given size, 0: the usual one.
+func followOn(t testing.TB, fs vfs.FS, s *gate.Store, clock *gate.Clock, segment int64) *gate.Store {
 	t.Helper()
 	r := gate.Open(t, fs, s.E.Shards(), clock)
 	if err := r.E.Close(true); err != nil {
@@ -139,13 +139,13 @@ func followOn(t testing.TB, fs vfs.FS, s *gate.Store, clock *gate.Clock) *gate.S
 	if err := errors.Join(d.SetSnapshot("", nil), d.Close(true)); err != nil {
 		t.Fatal(err)
 	}
-	return openFollower(t, fs, clock)
+	return openFollower(t, fs, clock, segment)
 }
 
 // openFollower opens a store that follows another one, as its directory says.
-func openFollower(t testing.TB, fs vfs.FS, clock *gate.Clock) *gate.Store {
+func openFollower(t testing.TB, fs vfs.FS, clock *gate.Clock, segment int64) *gate.Store {
 	t.Helper()
-	e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: fs, Dir: gate.Dir, Follower: true}})
+	e, _, err := engine.Open(engine.Options{Now: clock.Now, Log: log.Options{FS: fs, Dir: gate.Dir, Follower: true, SegmentBytes: segment}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func flushOnReplica(t testing.TB, fs *faultfs.FS, shards int, line string) *flus
 	source := gate.Open(t, crashfs.New(), shards, clock)
 	t.Cleanup(source.Close)
 	beforeFlush(source)
-	r := followOn(t, fs, source, clock)
+	r := followOn(t, fs, source, clock, 0)
 	apply(t, source, r)
 	for i := range shards {
 		if err := r.E.Dir().Log(i).Sync(); err != nil {
@@ -103,7 +103,7 @@ func flushOnReplica(t testing.TB, fs *faultfs.FS, shards int, line string) *flus
 // followsOn checks that a replica of source goes on from what a crash has left.
 func followsOn(t testing.TB, source *gate.Store, step string, c *crashfs.FS) {
 	t.Helper()
-	r := openFollower(t, c, source.Clock)
+	r := openFollower(t, c, source.Clock, 0)
 	apply(t, source, r)
 	if r.Digest() != source.Digest() || r.Libraries() != source.Libraries() || !slices.Equal(r.Cursors(), source.Cursors()) {
 		t.Errorf("before %s: the replica goes on to %v, its source is at %v", step, r.Cursors(), source.Cursors())
@@ -235,7 +235,7 @@ func TestFlushThenCrashOnReplica(t *testing.T) {
 	source.Do("MSET a 1 b 2 c 3 d 4")
 	base = crashfs.New()
 	ffs = faultfs.New(base)
-	r := followOn(t, ffs, source, clock)
+	r := followOn(t, ffs, source, clock, 0)
 	for _, x := range crashesOf(ffs, base, 0, nil, func() { apply(t, source, r) }) {
 		followsOn(t, source, x.step, x.fs)
 	}

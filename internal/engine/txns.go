@@ -11,19 +11,20 @@ import (
 func lowest(m uint64) int { return bits.TrailingZeros64(m) }
 
 // txns tracks the groups over several shards that are not yet safe on all of them. It settles them
-// in the order of their ids, which is stricter than needed and keeps the rule simple:
+// in the order in which they are appended, which is stricter than needed and keeps the rule simple. That is the order of their ids, but for a
+// store that follows another one: there a group may come after one with a greater id, on other shards.
 //
-// Invariant: a transaction is settled only when all its parts are safe and every smaller id is
+// Invariant: a transaction is settled only when all its parts are safe and every one appended before it is
 // settled. No reply that depends on a transaction leaves, and no reader sees a frame of it or after
 // it, before it is settled. So recovery, which cuts a transaction that is not whole together with
 // everything after it, never cuts what somebody has seen.
 type txns struct {
 	e       *Engine
-	last    atomic.Uint64 // last id given out
+	last    atomic.Uint64 // greatest id
 	settled atomic.Uint64 // every id up to here is whole
 
 	mu      sync.Mutex
-	pending []txn // by id
+	pending []txn // as they are appended
 }
 
 type txn struct {
@@ -49,7 +50,7 @@ func (q *txns) begin(id, mask uint64) uint64 {
 	} else if q.settled.Load() >= id {
 		q.settled.Store(id - 1) // the last id that is known of the store that is followed may be of a group that is yet to come
 	}
-	q.last.Store(id)
+	q.last.Store(max(id, q.last.Load()))
 	t := txn{id: id, parts: make([]part, 0, bits.OnesCount64(mask))}
 	for m := mask; m != 0; m &= m - 1 {
 		i := lowest(m)
@@ -106,7 +107,7 @@ func (q *txns) dependencies(t *Ticket) (mask uint64) {
 	defer q.mu.Unlock()
 	for i := range q.pending {
 		if q.pending[i].id > t.txn {
-			break
+			continue
 		}
 		for _, p := range q.pending[i].parts {
 			if p.end == unfinished {
@@ -133,8 +134,12 @@ func (q *txns) settle() {
 	if n == 0 {
 		return
 	}
-	q.settled.Store(q.pending[n-1].id)
 	q.pending = append(q.pending[:0], q.pending[n:]...)
+	settled := q.last.Load()
+	for i := range q.pending {
+		settled = min(settled, q.pending[i].id-1)
+	}
+	q.settled.Store(settled)
 	q.holdLocked()
 }
 

@@ -1,0 +1,189 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
+	"github.com/kevydb/kevy/internal/testkit/gate"
+	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/resp"
+)
+
+// TestCrashOfReplica ends the process, or the power, before every step of a replica that applies groups over several shards while their parts come in
+// any order: promoted, it has each of them as a whole or not at all, and following again it becomes what its source is.
+func TestCrashOfReplica(t *testing.T) {
+	seeds := 3
+	if testing.Short() {
+		seeds = 1
+	}
+	for _, policy := range []log.Policy{log.EverySec, log.Always} {
+		for seed := range seeds {
+			t.Run(fmt.Sprintf("%v/%d", policy, seed), func(t *testing.T) {
+				crashOfReplica(t, policy, rand.New(rand.NewPCG(uint64(seed), 11)))
+			})
+		}
+	}
+}
+
+func crashOfReplica(t *testing.T, policy log.Policy, rng *rand.Rand) {
+	const shards = 4
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	source := gate.Open(t, crashfs.New(), shards, clock)
+	defer source.Close()
+	var groups [][]string // the keys of each
+	for i := range 40 {
+		clock.Advance(int64(rng.IntN(2)))
+		line, keys := randomGroup(i, rng)
+		source.Do(line)
+		source.Do(fmt.Sprintf("SET single%d 1", i))
+		groups = append(groups, keys)
+	}
+	base := crashfs.New()
+	ffs := faultfs.New(base)
+	r := followOn(t, ffs, source, clock, 1<<10) // segments end all the time
+	r.E.SetPolicy(policy)
+	crashes := crashesOf(ffs, base, 1, rand.New(rand.NewPCG(rng.Uint64(), 1)), func() { trickle(t, source, r, rng) })
+	r.Close()
+	seen := make(map[int]bool)
+	for i, c := range crashes {
+		if i%8 == 0 {
+			followsOn(t, source, c.step, c.fs.KillClone())
+		}
+		promoted := gate.Open(t, c.fs, shards, clock)
+		whole := 0
+		for g, keys := range groups {
+			switch n := promoted.Do("EXISTS " + strings.Join(keys, " ")); n {
+			case ":0\r\n":
+			case fmt.Sprintf(":%d\r\n", len(keys)):
+				whole++
+			default:
+				t.Errorf("before %s: of group %d (%v) there is %q", c.step, g, keys, n)
+			}
+		}
+		seen[whole] = true
+		promoted.Close()
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d crashes show %d different numbers of groups", len(crashes), len(seen))
+	}
+}
+
+// randomGroup returns a command, or a transaction, and the keys that it makes, which are its own.
+func randomGroup(i int, rng *rand.Rand) (line string, keys []string) {
+	for j := range 2 + rng.IntN(2) {
+		keys = append(keys, fmt.Sprintf("g%d-%d", i, j))
+	}
+	switch {
+	case i%13 == 12:
+		return "MULTI ; SET before 1 ; FLUSHALL ; RPUSH " + strings.Join(keys, " x ; RPUSH ") + " y", keys
+	case rng.IntN(2) == 0:
+		return "MULTI ; SET " + strings.Join(keys, " 1 ; SET ") + " 1", keys
+	}
+	return "MSET " + strings.Join(keys, " 1 ") + " 1", keys
+}
+
+// trickle brings r to where source is, a few frames of a shard at a time, some shards long before others.
+func trickle(t testing.TB, source, r *gate.Store, rng *rand.Rand) {
+	a := r.E.NewApplier()
+	left := make([][]engine.Foreign, source.E.Shards())
+	n := 0
+	for _, p := range source.FramesFor(r) {
+		left[p.Shard] = append(left[p.Shard], p)
+		n++
+	}
+	for n > 0 {
+		i := rng.IntN(len(left))
+		k := min(len(left[i]), rng.IntN(12))
+		if err := a.Apply(left[i][:k]); err != nil {
+			t.Fatal(err)
+		}
+		left[i] = left[i][k:]
+		n -= k
+	}
+}
+
+// TestReadOfReplicaWaitsForGroup: under always, what a group over several shards has done is read on a replica when all of it is durable, also when groups
+// with greater ids, on other shards, came before it.
+func TestReadOfReplicaWaitsForGroup(t *testing.T) {
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, vfs.NewMem(), 4, clock)
+	defer s.Close()
+	key := make([]string, 4) // by shard
+	c := s.E.NewCtx()
+	for i := 0; len(key[0])*len(key[1])*len(key[2])*len(key[3]) == 0; i++ {
+		k := fmt.Sprint("k", i)
+		key[c.ShardOf([]byte(k))] = k
+	}
+	s.Do("MSET " + key[2] + " 1 " + key[3] + " 1") // comes last
+	s.Do("MSET " + key[0] + " 1 " + key[1] + " 1")
+	ffs := faultfs.New(crashfs.New())
+	r := followOn(t, ffs, s, clock, 0)
+	defer r.Close()
+	r.E.SetPolicy(log.Always)
+	a := r.E.NewApplier()
+	release := make([]chan struct{}, 4) // the syncs of a shard
+	for i := range release {
+		release[i] = make(chan struct{})
+	}
+	ffs.Inject(func(op faultfs.Op) error {
+		for i := range release {
+			if op.Kind == faultfs.OpSync && strings.Contains(op.Path, fmt.Sprintf("shard-%02d", i)) {
+				<-release[i]
+			}
+		}
+		return nil
+	})
+	parts := s.FramesFor(r)
+	for _, later := range []bool{true, false} {
+		for i := range parts {
+			if (parts[i].Shard < 2) == later {
+				if err := a.Apply(parts[i : i+1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for i := range 3 {
+		close(release[i])
+		if err := r.E.Dir().Log(i).Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = read(t, r, key[0]) // settles what can be
+	if read(t, r, key[2]) {
+		t.Error("a group is read, and one of its parts is not durable")
+	}
+	close(release[3])
+	if err := r.E.Dir().Log(3).Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if !read(t, r, key[2]) {
+		t.Error("a group that is durable is waited for")
+	}
+}
+
+// read reports whether a key can be read at once.
+func read(t *testing.T, s *gate.Store, key string) bool {
+	t.Helper()
+	var ticket engine.Ticket
+	c := s.E.NewCtx()
+	c.W = &resp.Writer{}
+	c.Args = [][]byte{[]byte("GET"), []byte(key)}
+	c.Cmd = command.Lookup(c.Args[0])
+	s.E.Run(c, &ticket)
+	if got := string(c.W.Buf); got != "$1\r\n1\r\n" {
+		t.Errorf("GET %s: %q", key, got)
+	}
+	done, err := s.E.Settle(&ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
