@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -224,6 +226,53 @@ func TestFloorsAndPins(t *testing.T) {
 	n, err := d.DropUnneeded()
 	if err != nil || dropped+n == 0 || l.Segments() != 1 {
 		t.Fatalf("dropped %d and %d, %d segments are left: %v", dropped, n, l.Segments(), err)
+	}
+}
+
+// A generation begins while segments are being removed: there may be very many of them, and who begins one holds up all writers.
+func TestGenerationBeginsAmidDrop(t *testing.T) {
+	mem := vfs.NewMem()
+	o, _ := sealable(t, mem)
+	faulty := faultfs.New(mem)
+	o.FS, o.Window = faulty, 1
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	if err := errors.Join(l.Sync(), d.SetSnapshot("s", []Cursor{l.Tail()})); err != nil {
+		t.Fatal(err)
+	}
+	removing, goOn := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(removing) })
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind == faultfs.OpRemove && strings.HasSuffix(op.Path, segmentSuffix) {
+			first()
+			<-goOn
+		}
+		return nil
+	})
+	dropped, begun := make(chan int, 1), make(chan error, 1)
+	go func() {
+		n, err := d.DropUnneeded()
+		if err != nil {
+			t.Error(err)
+		}
+		dropped <- n
+	}()
+	<-removing
+	go func() { begun <- d.NewGeneration(CauseFlush) }()
+	select {
+	case err := <-begun:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a generation waits for segments to be removed")
+	}
+	close(goOn)
+	if n := <-dropped; n == 0 {
+		t.Error("nothing was dropped")
+	}
+	if lin := d.Lineage(0); lin[len(lin)-1].Generation != l.Generation() {
+		t.Errorf("the lineage ends with %v, the log is in %d", lin[len(lin)-1], l.Generation())
 	}
 }
 

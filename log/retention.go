@@ -73,10 +73,22 @@ func (d *Dir) Floors() map[string][]Cursor {
 // The manifest names the first segment to keep before files are removed: a crash between leaves
 // files that the next Open removes.
 func (d *Dir) DropUnneeded() (segments int, err error) {
+	gone, err := d.leaveOut()
+	for i := range gone {
+		n, dropErr := d.logs[i].remove(gone[i])
+		segments += n
+		err = errors.Join(err, dropErr)
+	}
+	return segments, err
+}
+
+// leaveOut takes the segments that nobody needs any more out of the logs, and returns them, by shard. Their files are still there: they may be many, and
+// a new generation, which is begun with all shard locks held, must not wait until they are removed.
+func (d *Dir) leaveOut() (gone [][]*segment, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.writable(); err != nil {
-		return 0, err
+		return nil, err
 	}
 	m := d.man.clone()
 	changed := false
@@ -90,15 +102,13 @@ func (d *Dir) DropUnneeded() (segments int, err error) {
 	}
 	if changed {
 		if _, err := d.publish(m); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	for i, l := range d.logs {
-		n, dropErr := l.drop(m.Shards[i].FirstLive, m.Shards[i].Lineage)
-		segments += n
-		err = errors.Join(err, dropErr)
+		gone = append(gone, l.leaveOut(m.Shards[i].FirstLive, m.Shards[i].Lineage))
 	}
-	return segments, err
+	return gone, nil
 }
 
 func (d *Dir) dropAfterRoll() {
@@ -151,23 +161,27 @@ func (l *Log) trimLineage(keep uint64, lin []Lineage) []Lineage {
 	return lin
 }
 
-// drop removes the segments below number keep, but for those that a reader has begun with meanwhile: they go the next time.
-func (l *Log) drop(keep uint64, lineage []Lineage) (n int, err error) {
+// leaveOut takes the segments below number keep out of the log, but for those that a reader has begun with meanwhile: they go the next time.
+func (l *Log) leaveOut(keep uint64, lineage []Lineage) (gone []*segment) {
 	lin := append([]Lineage(nil), lineage...)
-	l.fileMu.Lock()
-	defer l.fileMu.Unlock()
 	l.segMu.Lock()
+	defer l.segMu.Unlock()
 	for _, n := range l.pins {
 		keep = min(keep, n)
 	}
-	var gone []*segment
 	for len(l.segs) > 1 && l.segs[0].number < keep {
 		gone = append(gone, l.segs[0])
 		l.segs = l.segs[1:]
 	}
 	l.segs = append([]*segment(nil), l.segs...)
-	l.segMu.Unlock()
 	l.lineage.Store(&lin)
+	return gone
+}
+
+// remove removes the files of segments that are no part of the log any more, and returns how many it has removed.
+func (l *Log) remove(gone []*segment) (n int, err error) {
+	l.fileMu.Lock()
+	defer l.fileMu.Unlock()
 	for _, s := range gone {
 		if e := s.remove(); e != nil {
 			err = errors.Join(err, fmt.Errorf("log: dropping a segment: %w", e))
