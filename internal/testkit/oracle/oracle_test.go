@@ -39,14 +39,18 @@ func seed(t *testing.T) uint64 {
 
 func pair(t *testing.T) *Pair {
 	t.Helper()
-	p := &Pair{Want: &Target{Name: "redis-server", Addr: proc.RedisForTest(t).Addr}}
+	p := &Pair{Want: target("redis-server", proc.RedisForTest(t))}
 	if *selfFlag {
-		p.Got = &Target{Name: "redis-server again", Addr: proc.RedisForTest(t).Addr}
+		p.Got = target("redis-server again", proc.RedisForTest(t))
 	} else {
-		p.Got = &Target{Name: "kevy", Addr: proc.ForTest(t, "--shards", "4", "--appendfsync", "no").Addr}
+		p.Got = target("kevy", proc.ForTest(t, "--shards", "4", "--appendfsync", "no"))
 	}
 	t.Cleanup(p.Close)
 	return p
+}
+
+func target(name string, s *proc.Server) *Target {
+	return &Target{Name: name, Addr: s.Addr, Why: s.Explain}
 }
 
 func TestStreamSameAsRedis(t *testing.T) { runStreams(t, pair(t), *timeFlag) }
@@ -68,6 +72,11 @@ func runStreams(t *testing.T, p *Pair, d time.Duration) {
 		steps := NewGen(s).Stream(streamLen)
 		diff, err := p.Run(steps)
 		if err != nil {
+			for _, x := range []*Target{p.Want, p.Got} {
+				if x.Why != nil {
+					t.Log(x.Name, x.Why())
+				}
+			}
 			t.Fatal(err)
 		}
 		streams++

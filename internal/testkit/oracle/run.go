@@ -14,6 +14,7 @@ import (
 type Target struct {
 	Name string
 	Addr string
+	Why  func() string // tells what it is doing, when it does not answer; nil: nobody knows
 
 	conns [numConns]*wire.Conn
 }
@@ -35,7 +36,7 @@ func (t *Target) reset() error {
 	}
 	for _, verb := range []string{"FLUSHALL", "FUNCTION FLUSH", "SCRIPT FLUSH"} {
 		if _, err := t.conns[0].Must(strings.Fields(verb)...); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 	}
 	return nil

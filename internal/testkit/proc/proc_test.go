@@ -2,6 +2,7 @@ package proc
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -34,4 +35,20 @@ func TestStartFailureShowsTheLog(t *testing.T) {
 		t.Fatal("started with an unknown option")
 	}
 	t.Log(err)
+}
+
+func TestExplain(t *testing.T) {
+	kevy, redis := ForTest(t), RedisForTest(t)
+	text := kevy.Explain()
+	for _, word := range []string{"thread ", "goroutine ", "epoll"} {
+		if !strings.Contains(text, word) {
+			t.Errorf("no %q of kevy in:\n%s", word, text)
+		}
+	}
+	if !kevy.Exited() {
+		t.Error("kevy goes on")
+	}
+	if text = redis.Explain(); !strings.Contains(text, "thread ") || redis.Exited() {
+		t.Errorf("of redis-server, which must go on:\n%s", text)
+	}
 }

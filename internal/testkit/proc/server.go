@@ -48,6 +48,8 @@ type Server struct {
 	log  *logBuffer
 	done chan struct{} // closed when the process has ended
 	err  error         // of Wait; read after done
+
+	explained bool // Explain has printed the log
 }
 
 // logBuffer keeps the last part of what a server printed.
@@ -309,6 +311,9 @@ func ForTest(t testing.TB, flags ...string) *Server {
 func (s *Server) KillAndCheck(t testing.TB) {
 	t.Helper()
 	_ = s.Kill()
+	if s.explained {
+		return
+	}
 	for _, bad := range []string{"WARNING: DATA RACE", "panic: ", "\ngoroutine 1 "} {
 		if strings.Contains(s.Log(), bad) {
 			t.Errorf("the server's log says %q:\n%s", bad, s.Log())
