@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -89,22 +90,24 @@ func (s *stopwatch) lap(q *Queued) {
 // inGroup runs fn with a group whose clock is c.Now and commits it; the group is undone if fn or
 // the commit fails, or fn panics. REQUIRES: the locks of all shards that fn may touch are held.
 func (e *Engine) inGroup(c *command.Ctx, t *Ticket, fn func(g *group) error) error {
-	g := group{e: e, now: c.Now, cause: log.ByClient, ticket: t, notes: e.newNotes(t), before: c.Before}
+	g := takeGroup()
+	g.e, g.now, g.cause, g.ticket, g.notes, g.before = e, c.Now, log.ByClient, t, e.newNotes(t), c.Before
 	done := false
-	c.Pending, c.Nested = g.pending, g.nested
+	c.Pending, c.Nested = g.hooks.pending, g.hooks.nested
 	defer func() {
 		c.Pending, c.Nested, c.Flushed = nil, nil, false
 		if !done {
 			g.rollback()
 		}
 	}()
-	if err := fn(&g); err != nil {
+	if err := fn(g); err != nil {
 		return err
 	}
 	if err := g.commit(); err != nil {
 		return err
 	}
 	done = true
+	g.leave()
 	return nil
 }
 
@@ -131,6 +134,32 @@ type group struct {
 	planned []command.Planned // own copies of the arguments
 	head    []command.Planned // what comes before and the FLUSHALL, when there was one: planned is what follows it
 	undo    undo
+	hooks   groupHooks
+}
+
+// groupHooks are a group's methods for its Ctx, made once.
+type groupHooks struct {
+	pending func(shard int) uint64
+	nested  func(c *command.Ctx, local func(*command.Ctx) error) error
+}
+
+// groups keeps groups that have ended: one is as much memory as most scripts need besides.
+var groups sync.Pool
+
+// takeGroup returns an empty group.
+func takeGroup() *group {
+	if g, ok := groups.Get().(*group); ok {
+		return g
+	}
+	g := &group{}
+	g.hooks = groupHooks{g.pending, g.nested}
+	return g
+}
+
+// leave empties a group that has been committed, for another one to use.
+func (g *group) leave() {
+	*g = group{planned: g.planned[:0], undo: g.undo, hooks: g.hooks}
+	groups.Put(g)
 }
 
 // pending counts the frames planned for a shard so far, up to a FLUSHALL: what follows that is in a generation that has
@@ -196,7 +225,7 @@ func (g *group) refused() bool { return g.e.following.Load() && !g.foreign }
 
 // expire folds a DEL for each of the command's keys that is due.
 func (g *group) expire(c *command.Ctx) {
-	if !g.e.mayExpire(c) {
+	if !g.e.mayExpire(c) || !g.e.due(g.e.maskOf(c), g.now) {
 		return
 	}
 	for _, i := range command.KeyPositions(c.Cmd, c.Args, nil) {
@@ -277,9 +306,19 @@ func (g *group) commit() error {
 	e.append(g.planned, mask, g.now, g.cause, false, nil)
 	g.notes.deliver(mask)
 	e.noteWrite(mask, g.ticket)
-	g.planned = g.planned[:0]
+	g.planned = emptied(g.planned)
 	g.undo.forget()
 	return nil
+}
+
+// emptied returns p without its elements, for further ones unless there were many.
+func emptied(p []command.Planned) []command.Planned {
+	const most = 64
+	if len(p) > most {
+		return nil
+	}
+	clear(p)
+	return p[:0]
 }
 
 // flushAll folds a FLUSHALL. What the group has planned up to it is in its generation, what follows in the next.
@@ -316,7 +355,7 @@ func (g *group) commitFlushed() error {
 	}
 	g.notes.deliver(e.all())
 	e.noteWrite(e.all(), g.ticket)
-	g.head, g.planned = nil, g.planned[:0]
+	g.head, g.planned = nil, emptied(g.planned)
 	g.undo.forget()
 	return nil
 }

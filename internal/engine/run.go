@@ -125,18 +125,25 @@ func (e *Engine) expireKeys(c *command.Ctx, mask uint64, t *Ticket) error {
 	if !e.mayExpire(c) {
 		return nil
 	}
-	for m := mask; m != 0; m &= m - 1 {
-		if !e.shards[lowest(m)].due(c.Now) {
-			continue
-		}
-		for _, i := range command.KeyPositions(c.Cmd, c.Args, nil) {
-			if err := e.expireKey(c.Args[i], c.Now, t); err != nil && c.Cmd.Flags&command.Write != 0 {
-				return err
-			}
-		}
+	if !e.due(mask, c.Now) {
 		return nil
 	}
+	for _, i := range command.KeyPositions(c.Cmd, c.Args, nil) {
+		if err := e.expireKey(c.Args[i], c.Now, t); err != nil && c.Cmd.Flags&command.Write != 0 {
+			return err
+		}
+	}
 	return nil
+}
+
+// due reports whether something is due on one of the shards of mask. REQUIRES: their locks are held.
+func (e *Engine) due(mask uint64, now int64) bool {
+	for m := mask; m != 0; m &= m - 1 {
+		if ms, ok := e.shards[lowest(m)].ks.NextDeadline(); ok && ms <= now {
+			return true
+		}
+	}
+	return false
 }
 
 // dropPast deletes the keys past their deadline that a read has come across. REQUIRES: their shards' locks are held.

@@ -8,10 +8,13 @@ import (
 
 // Script runs fn with all shards locked: what it plans through c.Nested is one group, whatever
 // it does. fn appends the reply to c.W; when it returns an error everything is undone and the error is returned. A log
-// that refuses the group replaces the reply and undoes everything as well.
+// that refuses the group replaces the reply and undoes everything as well. c.Turn, if set, is the group's clock.
 func (e *Engine) Script(c *command.Ctx, t *Ticket, fn func() error) error {
 	e.lock(e.all())
-	c.Now, c.Seed = e.now(), e.Seed()
+	c.Now, c.Seed = c.Turn, e.Seed()
+	if c.Now == 0 {
+		c.Now = e.now()
+	}
 	defer e.finish(e.all(), c.Now)
 	start, w := len(c.W.Buf), c.W
 	var failure error

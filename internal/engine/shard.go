@@ -49,9 +49,3 @@ func (sh *shard) fold(e *effect.Effect) error {
 	_, err := sh.ks.Fold(e)
 	return err
 }
-
-// due reports whether some key of the shard has a deadline that has passed. REQUIRES: sh.mu held.
-func (sh *shard) due(now int64) bool {
-	ms, ok := sh.ks.NextDeadline()
-	return ok && ms <= now
-}

@@ -116,5 +116,5 @@ func (u *undo) forget() {
 	for _, v := range u.flushed {
 		v.Close()
 	}
-	*u = undo{effects: u.effects[:0]}
+	*u = undo{effects: emptied(u.effects)}
 }

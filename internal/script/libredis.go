@@ -182,7 +182,7 @@ func (c *call) run(cmd *command.Command, args [][]byte) []byte {
 	x := c.ctx
 	c.w.Buf, c.w.Proto = c.w.Buf[:0], c.proto
 	x.Cmd, x.Args, x.W = cmd, args, &c.w
-	began := time.Now()
+	began := time.Since(c.host.Began)
 	if err := x.Nested(x, c.host.Local); err != nil {
 		c.w.Buf = c.w.Buf[:0]
 		c.w.Error(engine.Misconf(err))
@@ -191,7 +191,7 @@ func (c *call) run(cmd *command.Command, args [][]byte) []byte {
 		c.w.Error("ERR command is not allowed from script: it has no reply")
 	}
 	if c.host.Called != nil {
-		c.host.Called(cmd, args, c.w.Buf, time.Since(began))
+		c.host.Called(cmd, args, c.w.Buf, time.Since(c.host.Began)-began)
 	}
 	return c.w.Buf
 }

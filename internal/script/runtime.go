@@ -73,7 +73,7 @@ type Host struct {
 type run struct {
 	name  string
 	eval  bool
-	args  [][]byte // of the command that runs it
+	args  [][]byte // of FCALL
 	began time.Time
 	dirty atomic.Bool // it has called a write command
 	hook  *hook
@@ -114,7 +114,10 @@ func (rt *Runtime) execute(ctx *command.Ctx, h *Host, ip *interp, j *job) {
 		w.Error(bad)
 		return
 	}
-	r := &run{name: j.name, eval: j.eval, args: args, began: h.Began, hook: &ip.hook}
+	r := &run{name: j.name, eval: j.eval, began: h.Began, hook: &ip.hook}
+	if !j.eval {
+		r.args = args
+	}
 	c := &rt.call
 	*c = call{
 		args: c.args[:0], ends: c.ends[:0], buf: c.buf[:0], w: resp.Writer{Buf: c.w.Buf[:0]},

@@ -12,7 +12,7 @@ import (
 // BenchmarkPipeline sends batches of 16 commands over TCP and reads the replies: one loop, two
 // connections at a time. Time is per command, the client's part included.
 func BenchmarkPipeline(b *testing.B) {
-	for _, name := range []string{"GET", "SET", "PING"} {
+	for _, name := range []string{"GET", "SET", "PING", "EVAL"} {
 		b.Run(name, func(b *testing.B) { benchmarkPipeline(b, name) })
 	}
 }
@@ -32,6 +32,8 @@ func benchmarkPipeline(b *testing.B, name string) {
 			return wire.Bytes("PING")
 		case "GET":
 			return wire.Bytes("GET", fmt.Sprintf("key:%08d", key))
+		case "EVAL":
+			return wire.Bytes("EVAL", "return redis.call('GET', KEYS[1])", "1", fmt.Sprintf("key:%08d", key))
 		}
 		return wire.Bytes("SET", fmt.Sprintf("key:%08d", key), value)
 	}
@@ -41,7 +43,7 @@ func benchmarkPipeline(b *testing.B, name string) {
 			requests[i] = wire.AppendCommand(requests[i], one(name, i*batch+j))
 		}
 	}
-	size := map[string]int{"PING": 7, "GET": len(value) + 7, "SET": 5}[name] * batch
+	size := map[string]int{"PING": 7, "GET": len(value) + 7, "EVAL": len(value) + 7, "SET": 5}[name] * batch
 	reply := make([]byte, max(size, 5*batch))
 	for i := range requests {
 		var fill []byte

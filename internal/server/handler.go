@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -107,9 +108,7 @@ func (s *session) runData(cmd *command.Command, args [][]byte) {
 	c, t := l.ctx, s.ticket()
 	c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, w, s.noTouch
 	c.Rand, c.LFU = l.random(), s.srv.lfu.Load()
-	if c.Turn == 0 {
-		c.Turn = s.srv.eng.Now()
-	}
+	l.readTurn()
 	writes, start := t.Writes(), len(w.Buf)
 	switch {
 	case cmd.Flags&command.Blocking != 0:
@@ -206,27 +205,40 @@ func (s *session) reject(text string) {
 }
 
 func cloneArgs(args [][]byte) [][]byte {
+	var k keptArgs
+	return k.keep(args)
+}
+
+// keptArgs is memory for copies of a request's arguments.
+type keptArgs struct {
+	args [][]byte
+	buf  []byte
+}
+
+// keep returns copies of args, valid until the next call.
+func (k *keptArgs) keep(args [][]byte) [][]byte {
 	n := 0
 	for _, a := range args {
 		n += len(a)
 	}
-	buf := make([]byte, 0, n)
-	out := make([][]byte, len(args))
-	for i, a := range args {
-		start := len(buf)
-		buf = append(buf, a...)
-		out[i] = buf[start:len(buf):len(buf)]
+	if k.buf == nil || cap(k.buf) < n {
+		k.buf = make([]byte, 0, n)
 	}
-	return out
+	k.buf, k.args = k.buf[:0], slices.Grow(k.args[:0], len(args))
+	for _, a := range args {
+		start := len(k.buf)
+		k.buf = append(k.buf, a...)
+		k.args = append(k.args, k.buf[start:len(k.buf):len(k.buf)])
+	}
+	return k.args
 }
 
-// Preview implements resp.Previewer: most first arguments are keys. It takes shard locks, so it keeps to the rules of commands
-// that do.
-func (h handler) Preview(c *resp.Conn, firsts [][]byte) {
+// Preview implements resp.Previewer. It takes shard locks, so it keeps to the rules of commands that do.
+func (h handler) Preview(c *resp.Conn, requests [][][]byte) {
 	l := c.Data.(*session).loop
 	l.gate.enter()
 	defer l.gate.leave()
 	if h.srv.gate.Load()&gateScript == 0 {
-		l.prefetcher.Prefetch(h.srv.eng, firsts)
+		l.prefetcher.Prefetch(h.srv.eng, requests)
 	}
 }

@@ -25,6 +25,7 @@ type loop struct {
 	routine *scriptRoutine // nil until the first script
 	conns   int            // connections of the loop
 
+	turnAt   time.Duration // when ctx.Turn was read, since the server's start
 	marked   time.Duration // when markedBy's last data command of this turn ended, since the server's start
 	markedBy *session
 
@@ -50,6 +51,19 @@ func (l *loop) borrowTicket() *engine.Ticket {
 	l.used++
 	t.Reset()
 	return t
+}
+
+// readTurn reads the clock of the turn, unless that has been done.
+func (l *loop) readTurn() {
+	if l.ctx.Turn == 0 {
+		l.ctx.Turn, l.turnAt = l.srv.eng.Now(), time.Since(l.srv.stats.start)
+	}
+}
+
+// now returns the clock of the turn as it is when a command begins, without reading it again: unix ms.
+func (l *loop) now(began time.Time) int64 {
+	l.readTurn()
+	return l.ctx.Turn + (began.Sub(l.srv.stats.start) - l.turnAt).Milliseconds()
 }
 
 func (l *loop) random() uint64 { return l.rng.Uint64() }

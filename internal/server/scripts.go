@@ -88,7 +88,6 @@ func scriptCommand(s *session, args [][]byte) {
 // the connection parked.
 func (s *session) startScript(cmd *command.Command, args [][]byte) {
 	muted, began := s.muted(), s.began
-	args = cloneArgs(args) // FUNCTION STATS shows them, and a parked connection reads on
 	s.work.begin(nil)
 	s.offLoop, s.jobRuns, s.args = true, true, nil
 	l := s.loop
@@ -97,10 +96,8 @@ func (s *session) startScript(cmd *command.Command, args [][]byte) {
 		r = newScriptRoutine()
 		l.routine = r
 	}
-	j := &r.job
-	*j = job{w: resp.Writer{Buf: resp.TakeBuffer(scriptReply), Proto: s.conn.W.Proto}, ticket: engine.Ticket{Client: s.id}}
-	r.began = began
-	r.run = func() { j.run(s, func(*job) { s.runScript(cmd, args, j, r) }) }
+	r.take(s, cmd, args)
+	r.now, r.began = l.now(began), began
 	l.gate.leave()
 	ended := r.resume()
 	if !ended {
@@ -113,13 +110,14 @@ func (s *session) startScript(cmd *command.Command, args [][]byte) {
 		s.srv.jobs.Go(func() {
 			r.resume()
 			r.stop()
-			s.finishScript(j, cmd, muted, began)
+			s.finishScript(&r.job, cmd, muted, began)
 		})
 	}
 	l.gate.enter()
 	if ended {
 		s.work.end()
-		s.deliver(j, muted)
+		s.deliver(&r.job, muted)
+		r.leave()
 	}
 }
 
@@ -136,8 +134,8 @@ func (s *session) finishScript(j *job, cmd *command.Command, muted bool, began t
 }
 
 // runScript runs a script as a group of its own. On r.
-func (s *session) runScript(cmd *command.Command, args [][]byte, j *job, r *scriptRoutine) {
-	x := &s.srv.scripts
+func (s *session) runScript(r *scriptRoutine) {
+	x, j, cmd := &s.srv.scripts, &r.job, r.cmd
 	x.gate.begin(r.giveWayNow)
 	defer x.gate.end()
 	c := s.srv.takeCtx()
@@ -145,12 +143,15 @@ func (s *session) runScript(cmd *command.Command, args [][]byte, j *job, r *scri
 	s.scriptFailed = true
 	s.w, s.multi.running, s.inGroup = &j.w, true, c
 	defer func() { s.multi.running, s.inGroup, s.cmd = false, nil, cmd }()
-	c.Cmd, c.Args, c.W, c.NoTouch = cmd, args, &j.w, s.noTouch
+	c.Cmd, c.Args, c.W, c.NoTouch = cmd, r.args, &j.w, s.noTouch
 	c.Rand, c.LFU = s.srv.random(), s.srv.lfu.Load()
+	if !r.away {
+		c.Turn = r.now
+	}
 	c.Before = s.watcher()
 	defer func() { c.Before = nil }()
 	h := s.scriptHost()
-	h.GiveWay = r.giveWay
+	h.GiveWay = r.maybeGiveWay
 	err := s.srv.eng.Script(c, &j.ticket, func() error { return x.rt.Run(c, h) })
 	if err != nil {
 		j.w.Buf = j.w.Buf[:0]

@@ -329,7 +329,7 @@ func (srv *Server) takeCtx() *command.Ctx {
 
 func (srv *Server) giveCtx(c *command.Ctx) {
 	c.Reset()
-	c.W, c.Args, c.Cmd = nil, nil, nil
+	c.W, c.Args, c.Cmd, c.Turn = nil, nil, nil, 0
 	srv.ctxs.Put(c)
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestInnerCommandsAreMeasured: those of transactions and scripts are in the slow log, in the histograms and in the times, as
@@ -76,5 +77,22 @@ func TestCompression(t *testing.T) {
 	plain := c.do("DUMP k")
 	if len(packed) > 40 || !strings.Contains(plain, text) {
 		t.Errorf("%q, plain %q", packed, plain)
+	}
+}
+
+// TestScriptClock: scripts of one turn share its reading of the clock, and time goes on for them all the same.
+func TestScriptClock(t *testing.T) {
+	s := start(t, testOptions{})
+	l := newLoop(s.Server)
+	began := time.Now()
+	before := s.eng.Now()
+	first := l.now(began)
+	if after := s.eng.Now(); first < before-1 || first > after {
+		t.Errorf("the first command of a turn: %d, not between %d and %d", first, before, after)
+	}
+	at := l.ctx.Turn
+	later := l.now(began.Add(90 * time.Second))
+	if d := later - first; d < 89_999 || d > 90_001 || l.ctx.Turn != at {
+		t.Errorf("90 s later: %d ms later, turn %d, before %d", d, l.ctx.Turn, at)
 	}
 }
