@@ -57,10 +57,9 @@ type Handler interface {
 // Previewer is a Handler that wants to know what comes, to have it at hand: pipelined requests are shown
 // before they run.
 type Previewer interface {
-	// Preview comes before some of the calls of Command, with the first arguments of the requests that are to come
-	// on this connection, those without arguments left out. They may not run, or change on the way. The slices
-	// are valid during the call.
-	Preview(c *Conn, firsts [][]byte)
+	// Preview comes before some of the calls of Command, with requests that are to come on this connection. They
+	// may not run, or change on the way. The slices are valid during the call.
+	Preview(c *Conn, requests [][][]byte)
 }
 
 // OutputObserver is a Handler that wants to know what clients leave unread.

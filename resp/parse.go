@@ -146,13 +146,11 @@ func (r *Reader) split(n int) {
 	sc.args = args
 }
 
-// firsts appends the first argument, which mostly is a key, of each request that was split just now.
-func (r *Reader) firsts(dst [][]byte) [][]byte {
+// coming appends the requests that were split just now.
+func (r *Reader) coming(dst [][][]byte) [][][]byte {
 	from := 0
 	for _, q := range r.sc.ahead {
-		if q.args > from+1 {
-			dst = append(dst, r.sc.args[from+1])
-		}
+		dst = append(dst, r.sc.args[from:q.args:q.args])
 		from = q.args
 	}
 	return dst

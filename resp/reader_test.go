@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,23 +20,23 @@ func parseAll(tb testing.TB, r *Reader, in []byte, next func() int) (reqs []stri
 // parseAhead is parseAll of a reader that splits up to ahead requests before their turn.
 func parseAhead(tb testing.TB, r *Reader, in []byte, next func() int, ahead int) (reqs []string, err error) {
 	tb.Helper()
-	var firsts [][]byte // of the requests split ahead, to come
+	var coming [][][]byte // requests split ahead
 	for arrived := 0; ; {
 		for {
 			if ahead > 0 && r.sc.next == len(r.sc.ahead) {
-				if len(firsts) > 0 {
-					tb.Fatalf("%q was announced and did not come", firsts)
+				if len(coming) > 0 {
+					tb.Fatalf("%q was announced and did not come", coming)
 				}
 				r.split(ahead)
-				firsts = r.firsts(nil)
+				coming = r.coming(nil)
 			}
 			early := r.sc.next < len(r.sc.ahead)
 			args, e := r.Next()
-			if early && len(args) > 1 {
-				if len(firsts) == 0 || !bytes.Equal(firsts[0], args[1]) {
-					tb.Fatalf("%q announced, %q came", firsts, args)
+			if early {
+				if len(coming) == 0 || !slices.EqualFunc(coming[0], args, bytes.Equal) {
+					tb.Fatalf("%q announced, %q came", coming, args)
 				}
-				firsts = firsts[1:]
+				coming = coming[1:]
 			}
 			if errors.Is(e, ErrIncomplete) {
 				break

@@ -33,17 +33,17 @@ type testHandler struct {
 
 type testSession struct {
 	wantHold bool
-	shown    [][]byte // by Preview, not yet run
+	shown    [][]byte // by Preview, not yet run: their last arguments
 	// panics lets EndTurn panic; late has it hold the connection although that is about to close.
 	panics, late bool
 }
 
-func (h *testHandler) Preview(c *Conn, firsts [][]byte) {
-	h.previewed.Add(int64(len(firsts)))
+func (h *testHandler) Preview(c *Conn, requests [][][]byte) {
+	h.previewed.Add(int64(len(requests)))
 	s := c.Data.(*testSession)
 	s.shown = nil
-	for _, b := range firsts {
-		s.shown = append(s.shown, bytes.Clone(b))
+	for _, args := range requests {
+		s.shown = append(s.shown, bytes.Clone(args[len(args)-1]))
 	}
 }
 
@@ -87,8 +87,8 @@ func (h *testHandler) park(c *Conn, name string) {
 
 func (h *testHandler) Command(c *Conn, args [][]byte) {
 	h.executed.Add(1)
-	if s := c.Data.(*testSession); len(s.shown) > 0 && len(args) > 1 {
-		if !bytes.Equal(s.shown[0], args[1]) {
+	if s := c.Data.(*testSession); len(s.shown) > 0 {
+		if !bytes.Equal(s.shown[0], args[len(args)-1]) {
 			c.W.Error(fmt.Sprintf("ERR %q was announced, %q came", s.shown[0], args[1]))
 		}
 		s.shown = s.shown[1:]

@@ -12,7 +12,7 @@ const (
 	turnCommands = 1 << 10  // commands
 	turnReplies  = 64 << 10 // bytes of replies
 	turnReads    = 4        // reads of an argument that does not fit into one
-	previewed    = 16       // requests of which the handler sees the first arguments before it runs them
+	previewed    = 16       // requests that the handler sees before it runs them
 )
 
 // How long the socket of a client that broke the protocol stays open, for the client to read the reason, and how
@@ -46,10 +46,10 @@ type turn struct {
 	sc       *scratch
 	mb       mailbox
 	touched  []*Conn
-	now      int64    // unix nanoseconds at the begin of the turn
-	draining bool     // the server shuts down: no further command runs
-	firsts   [][]byte // memory for Previewer
-	data     any      // the handler's, see Conn.LoopData
+	now      int64      // unix nanoseconds at the begin of the turn
+	draining bool       // the server shuts down: no further command runs
+	coming   [][][]byte // memory for Previewer
+	data     any        // the handler's, see Conn.LoopData
 }
 
 // post hands a task to the loop. Any goroutine.
@@ -100,8 +100,8 @@ func (t *turn) commands(c *Conn) (more bool) {
 	for range turnCommands {
 		if p := t.srv.previewer; p != nil && t.sc.next == len(t.sc.ahead) {
 			c.rd.split(previewed)
-			if t.firsts = c.rd.firsts(t.firsts[:0]); len(t.firsts) > 1 {
-				p.Preview(c, t.firsts)
+			if t.coming = c.rd.coming(t.coming[:0]); len(t.coming) > 1 {
+				p.Preview(c, t.coming)
 			}
 		}
 		args, err := c.rd.Next()

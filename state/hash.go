@@ -37,6 +37,7 @@ const hintFields = 2
 
 var hashOps = kindOps{
 	headWords: hashHeadWords,
+	names:     hashRoot,
 	len:       func(v value) int { h := hashValue(v); return h.Len() },
 	digest:    digestHash,
 	rebuild:   rebuildHash,

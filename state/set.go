@@ -27,6 +27,7 @@ const (
 
 var setOps = kindOps{
 	headWords: setHeadWords,
+	names:     setRoot,
 	len:       func(v value) int { s := setValue(v); return s.Len() },
 	digest:    digestSet,
 	rebuild:   rebuildSet,

@@ -1,6 +1,10 @@
 package state
 
-import "github.com/kevydb/kevy/internal/arena"
+import (
+	"math/bits"
+
+	"github.com/kevydb/kevy/internal/arena"
+)
 
 // treeCursor is a place in a tree: before an item, or at the end. Any change of the tree by another
 // cursor makes it invalid. Cursors of a frozen tree may be read without the lock.
@@ -51,6 +55,58 @@ func (t *tree) end() (c treeCursor) {
 	return c
 }
 
+// Words of the key and the ref of the first entry of a keyed node.
+const (
+	leafKey, leafRef   = 2, 1
+	innerKey, innerRef = 3, 4
+)
+
+// firstAtLeast returns the first entry of a node whose key is not less than key. keyAt is the word of the first
+// entry's key, s the words of an entry. Each step halves what is left without a branch: the keys of a hash are
+// random, so every other branch would be taken for the wrong one.
+func firstAtLeast(w []uint64, s, keyAt int, key uint64) (lo int) {
+	for n := entries(w); n > 0; {
+		half := (n + 1) >> 1
+		_, less := bits.Sub64(w[(lo+half-1)*s+keyAt], key, 0)
+		lo += half & -int(less) //nolint:gosec // 0 or 1
+		n -= half
+	}
+	return lo
+}
+
+// prefetchLeaf asks for the leaf where a key belongs, and returns it; 0: the tree is empty. REQUIRES: keyed.
+func (t *tree) prefetchLeaf(key uint64) arena.Ref {
+	n := t.root
+	for n != 0 {
+		w := t.words(n)
+		switch level(w) {
+		case 0:
+			return n // the root
+		case 1:
+			n = t.childFor(w, key)
+			t.a.Prefetch(n, 0, nodeBytes)
+			return n
+		}
+		n = t.childFor(w, key)
+	}
+	return 0
+}
+
+// childFor returns the child of an inner node below which the first item of that key is, if there is one.
+func (t *tree) childFor(w []uint64, key uint64) arena.Ref {
+	s := t.stride(w)
+	return arena.Ref(w[1+s*max(firstAtLeast(w, s, innerKey, key)-1, 0)])
+}
+
+// prefetchItem asks for the beginning of the item of a key in its leaf.
+func (t *tree) prefetchItem(leaf arena.Ref, key uint64) {
+	w := t.words(leaf)
+	s := t.stride(w)
+	if i := firstAtLeast(w, s, leafKey, key); i < entries(w) && w[i*s+leafKey] == key {
+		t.a.Prefetch(refOf(w[i*s+leafRef]), 0, prefetchedItem)
+	}
+}
+
 // seek returns a cursor before the first item that is not less than the target: its key is greater than key, or
 // equal and cmp(item) >= 0. cmp orders items of equal keys against the target. REQUIRES: keyed.
 func (t *tree) seek(key uint64, cmp func(arena.Ref) int) (c treeCursor) {
@@ -58,17 +114,19 @@ func (t *tree) seek(key uint64, cmp func(arena.Ref) int) (c treeCursor) {
 	for n := t.root; n != 0; {
 		w := t.words(n)
 		leaf, s := level(w) == 0, t.stride(w)
-		keyAt, refAt := 2, 1 // of the first entry
+		keyAt, refAt := leafKey, leafRef
 		if !leaf {
-			keyAt, refAt = 3, 4
+			keyAt, refAt = innerKey, innerRef
 		}
-		lo, hi := 0, entries(w)
-		for lo < hi {
-			m := int(uint(lo+hi) >> 1)
-			if k := w[m*s+keyAt]; k < key || k == key && cmp(refOf(w[m*s+refAt])) < 0 {
-				lo = m + 1
-			} else {
-				hi = m
+		lo, hi := firstAtLeast(w, s, keyAt, key), entries(w)
+		if lo < hi && w[lo*s+keyAt] == key && cmp(refOf(w[lo*s+refAt])) < 0 {
+			for lo++; lo < hi; {
+				m := int(uint(lo+hi) >> 1)
+				if w[m*s+keyAt] == key && cmp(refOf(w[m*s+refAt])) < 0 {
+					lo = m + 1
+				} else {
+					hi = m
+				}
 			}
 		}
 		if !leaf {

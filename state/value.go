@@ -46,6 +46,7 @@ func (v value) words(n int) []uint64 { return v.a.Words(v.head, n) }
 // kindOps is what the keyspace must be able to do with every value of a collection type.
 type kindOps struct {
 	headWords int // words of a large value's head
+	names     int // the head's word with the root of the tree of elements keyed by the hashes of their names; 0: none
 
 	// len returns how many elements the value has.
 	len func(v value) int

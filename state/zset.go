@@ -28,6 +28,7 @@ const (
 
 var zsetOps = kindOps{
 	headWords: zsetHeadWords,
+	names:     zsetNames,
 	len:       func(v value) int { z := zsetValue(v); return z.Len() },
 	digest:    digestZSet,
 	rebuild:   rebuildZSet,
