@@ -17,6 +17,12 @@ func (ks *Keyspace) Fold(e *effect.Effect) (Change, error) {
 	if err := e.Validate(); err != nil {
 		return Change{}, fmt.Errorf("%w: %w", ErrFold, err)
 	}
+	c, err := ks.fold(e)
+	ks.sought.root = 0
+	return c, err
+}
+
+func (ks *Keyspace) fold(e *effect.Effect) (Change, error) {
 	switch e.Op {
 	case effect.Set:
 		return ks.foldSet(e)

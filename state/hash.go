@@ -158,12 +158,14 @@ type Fields struct {
 	v    value
 	tree tree // of a large hash
 	seed uint64
+
+	sought *sought // nil in a view
 }
 
-// Fields returns the fields of a hash in a keyspace hashed with seed. REQUIRES: e.Type() == TypeHash.
-func (e Entry) Fields(seed uint64) Fields {
+// Fields returns the fields of a hash. REQUIRES: e.Type() == TypeHash.
+func (ks *Keyspace) Fields(e Entry) Fields {
 	h := hashValue(valueAt(e.a, e.ref))
-	h.seed = seed
+	h.seed, h.sought = ks.seed, &ks.sought
 	return h
 }
 
@@ -191,11 +193,10 @@ func (h *Fields) Len() int {
 // Get returns the field of that name.
 func (h *Fields) Get(name []byte) (f Field, ok bool) {
 	if h.v.head != 0 {
-		c, found := seekString(&h.tree, Hash(h.seed, name), name)
+		r, found := h.sought.seekNamed(&h.tree, Hash(h.seed, name), name, blockString)
 		if !found {
 			return Field{}, false
 		}
-		r, _, _, _ := c.item()
 		return fieldAt(h.v.a, r), true
 	}
 	at, end, found := findField(h.v.flat, name)

@@ -118,7 +118,7 @@ func resize(b []byte, at, end, size int) []byte {
 func (x *hashEdit) putLarge(f *Field) {
 	ks, size := x.ks, f.size()
 	h := Hash(ks.seed, f.Name)
-	c, found := seekString(&x.tree, h, f.Name)
+	c, found := ks.seekNamed(&x.tree, h, f.Name, blockString)
 	if !found {
 		r := ks.newField(f, size)
 		c.insert(r, 1, h)
@@ -167,7 +167,7 @@ func (x *hashEdit) dropDue(ms int64, r arena.Ref) {
 // setDeadline gives a field, if it is there, another deadline or none.
 func (x *hashEdit) setDeadline(name []byte, ms int64) {
 	if x.large() {
-		if c, found := seekString(&x.tree, Hash(x.ks.seed, name), name); found {
+		if c, found := x.ks.seekNamed(&x.tree, Hash(x.ks.seed, name), name, blockString); found {
 			r, _, _, _ := c.item()
 			if f := fieldAt(x.ks.a, r); f.Deadline != ms {
 				f.Deadline = ms
@@ -208,7 +208,7 @@ func overwriteDeadline(b []byte, f *Field) {
 // remove takes a field out, if it is there.
 func (x *hashEdit) remove(name []byte) {
 	if x.large() {
-		c, found := seekString(&x.tree, Hash(x.ks.seed, name), name)
+		c, found := x.ks.seekNamed(&x.tree, Hash(x.ks.seed, name), name, blockString)
 		if !found {
 			return
 		}

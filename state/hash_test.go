@@ -162,7 +162,7 @@ func TestHashReads(t *testing.T) {
 			t.Errorf("next deadline %d", ms)
 		}
 		e, _ := ks.Lookup([]byte("h"))
-		h := e.Fields(ks.seed)
+		h := ks.Fields(e)
 		var all []string
 		h.Each(func(f *Field) bool {
 			if g, ok := h.Get(f.Name); !ok || string(g.Value) != string(f.Value) || g.Deadline != f.Deadline {
@@ -246,7 +246,7 @@ func BenchmarkFields(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				e, _ := ks.Lookup([]byte("h"))
-				h := e.Fields(ks.seed)
+				h := ks.Fields(e)
 				h.Get(names[i*7%n])
 			}
 		})

@@ -25,6 +25,7 @@ type Keyspace struct {
 	bulk    bool
 	arrived arrivals // in a bulk load
 	scratch []byte
+	sought  sought
 	clock   int64   // see SetClock; not state
 	access  access  // not state
 	trash   []trash // large values to be freed

@@ -69,9 +69,9 @@ func TestPrefetchElements(t *testing.T) {
 				}
 				v := valueAt(ks.a, e.ref)
 				tr := tree{a: ks.a, keyed: true, root: arena.Ref(v.words(v.kind.ops().headWords)[x.root])}
-				c, found := seekString(&tr, Hash(42, name), name)
+				c, found := seekNamed(&tr, Hash(42, name), name, map[bool]nameAt{false: blockString, true: memberAt}[x.op == effect.ZAdd])
 				atStart := c.depth > 0 && c.pos[c.depth-1] == 0 // then a search looks for it in the leaf before
-				if x.op != effect.ZAdd && found && !atStart && c.node[c.depth-1] != p.leaf || p.hash != Hash(42, name) {
+				if found && !atStart && c.node[c.depth-1] != p.leaf || p.hash != Hash(42, name) {
 					t.Fatalf("%s of %d elements: %s is not at its place", x.op, i+1, name)
 				}
 			}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"strconv"
 
 	"github.com/zeebo/xxh3"
@@ -43,12 +42,14 @@ type Set struct {
 	tree tree // strings of a large set
 	ints tree // integers of a large set
 	seed uint64
+
+	sought *sought // nil in a view
 }
 
 // Set returns the members of a set. REQUIRES: e.Type() == TypeSet.
 func (ks *Keyspace) Set(e Entry) Set {
 	s := setValue(valueAt(e.a, e.ref))
-	s.seed = ks.seed
+	s.seed, s.sought = ks.seed, &ks.sought
 	return s
 }
 
@@ -132,7 +133,7 @@ func (s *Set) Has(m []byte) bool {
 	case s.large() && isInt:
 		return hasInt(&s.ints, n)
 	case s.large():
-		_, ok := seekString(&s.tree, Hash(s.seed, m), m)
+		_, ok := s.sought.seekNamed(&s.tree, Hash(s.seed, m), m, blockString)
 		return ok
 	case packed:
 		return isInt && p.has(n)
@@ -182,13 +183,6 @@ func (ks *Keyspace) newString(s []byte) arena.Ref {
 	r := ks.newValue(n)
 	appendString(ks.a.Bytes(r, n)[:0], s)
 	return r
-}
-
-// seekString finds the item whose string is s in a tree keyed by the strings' hashes.
-func seekString(t *tree, h uint64, s []byte) (c treeCursor, found bool) {
-	c = t.seek(h, func(r arena.Ref) int { return bytes.Compare(blockString(t.a, r), s) })
-	r, _, key, ok := c.item()
-	return c, ok && key == h && bytes.Equal(blockString(t.a, r), s)
 }
 
 func digestSet(v value) (lo, hi uint64) {

@@ -155,7 +155,7 @@ func (ks *Keyspace) addMembers(h uint64, r arena.Ref, members [][]byte) arena.Re
 			continue
 		}
 		mh := Hash(ks.seed, m)
-		c, found := seekString(&t, mh, m)
+		c, found := ks.seekNamed(&t, mh, m, blockString)
 		if found {
 			continue
 		}
@@ -226,7 +226,7 @@ func (ks *Keyspace) removeMembers(h uint64, r arena.Ref, members [][]byte) arena
 			}
 			continue
 		}
-		cur, found := seekString(&t, Hash(ks.seed, m), m)
+		cur, found := ks.seekNamed(&t, Hash(ks.seed, m), m, blockString)
 		if !found {
 			continue
 		}

@@ -50,12 +50,14 @@ type ZSet struct {
 	names  tree // of a large sorted set
 	scores tree
 	seed   uint64
+
+	sought *sought // nil in a view
 }
 
 // ZSet returns the elements of a sorted set. REQUIRES: e.Type() == TypeZSet.
 func (ks *Keyspace) ZSet(e Entry) ZSet {
 	z := zsetValue(valueAt(e.a, e.ref))
-	z.seed = ks.seed
+	z.seed, z.sought = ks.seed, &ks.sought
 	return z
 }
 
@@ -84,7 +86,7 @@ func (z *ZSet) Len() int {
 // Score returns the score of a member.
 func (z *ZSet) Score(m []byte) (score float64, ok bool) {
 	if z.v.head != 0 {
-		r, ok := findMember(&z.names, Hash(z.seed, m), m)
+		r, ok := z.sought.seekNamed(&z.names, Hash(z.seed, m), m, memberAt)
 		if !ok {
 			return 0, false
 		}
@@ -179,17 +181,6 @@ func memberAt(a *arena.Arena, r arena.Ref) []byte {
 	}
 	n, w := uvarint(b[8:])
 	return a.Bytes(r, 8+w+n)[8+w:]
-}
-
-// findMember finds the element of a member in a tree of names.
-func findMember(t *tree, h uint64, m []byte) (r arena.Ref, found bool) {
-	c := seekName(t, h, m)
-	r, _, key, ok := c.item()
-	return r, ok && key == h && bytes.Equal(memberAt(t.a, r), m)
-}
-
-func seekName(t *tree, h uint64, m []byte) treeCursor {
-	return t.seek(h, func(r arena.Ref) int { return bytes.Compare(memberAt(t.a, r), m) })
 }
 
 // scoreKey maps scores to words of the same order; both zeros are equal.

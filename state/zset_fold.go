@@ -168,15 +168,15 @@ func (z *zsetWriter) newElement(score float64, m []byte) arena.Ref {
 // set gives a member a score.
 func (z *zsetWriter) set(m []byte, score float64) {
 	h := Hash(z.ks.seed, m)
-	c := seekName(&z.names, h, m)
-	r, _, at, ok := c.item()
-	if !ok || at != h || !bytes.Equal(memberAt(z.ks.a, r), m) {
-		r = z.newElement(score, m)
+	c, found := z.ks.seekNamed(&z.names, h, m, memberAt)
+	if !found {
+		r := z.newElement(score, m)
 		c.insert(r, 1, h)
 		z.place(r, score, m)
 		z.w[zsetCount]++
 		return
 	}
+	r, _, _, _ := c.item()
 	old := scoreAt(z.ks.a, r)
 	if old == score {
 		return
@@ -203,12 +203,11 @@ func (z *zsetWriter) place(r arena.Ref, score float64, m []byte) {
 
 // remove takes a member out, if it is there.
 func (z *zsetWriter) remove(m []byte) {
-	h := Hash(z.ks.seed, m)
-	c := seekName(&z.names, h, m)
-	r, _, at, ok := c.item()
-	if !ok || at != h || !bytes.Equal(memberAt(z.ks.a, r), m) {
+	c, found := z.ks.seekNamed(&z.names, Hash(z.ks.seed, m), m, memberAt)
+	if !found {
 		return
 	}
+	r, _, _, _ := c.item()
 	oc := seekScored(&z.scores, scoreKey(scoreAt(z.ks.a, r)), m)
 	oc.remove()
 	c.remove()

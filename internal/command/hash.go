@@ -18,16 +18,16 @@ type hash struct {
 // another type; found is false if there is none.
 func readHash(c *Ctx, key []byte) (h hash, found, ok bool) {
 	e, there := c.Lookup(key)
-	return hashOf(c, e, there)
+	return hashOf(c, key, e, there)
 }
 
 // writeHash is readHash for commands that write: it counts no hit.
 func writeHash(c *Ctx, key []byte) (h hash, found, ok bool) {
 	e, there := c.Peek(key)
-	return hashOf(c, e, there)
+	return hashOf(c, key, e, there)
 }
 
-func hashOf(c *Ctx, e state.Entry, there bool) (h hash, found, ok bool) {
+func hashOf(c *Ctx, key []byte, e state.Entry, there bool) (h hash, found, ok bool) {
 	switch {
 	case !there:
 		return h, false, true
@@ -35,7 +35,7 @@ func hashOf(c *Ctx, e state.Entry, there bool) (h hash, found, ok bool) {
 		c.W.Error(msgWrongType)
 		return h, false, false
 	}
-	h = hash{Fields: e.Fields(c.Seed), c: c}
+	h = hash{Fields: c.Shards[c.ShardOf(key)].Fields(e), c: c}
 	if next := h.NextDeadline(); next != state.NoDeadline && next <= c.Now && !c.KeepExpired {
 		h.hiding = true
 		return h, h.length() > 0, true

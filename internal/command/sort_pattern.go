@@ -44,7 +44,7 @@ func (p *sortPattern) value(c *Ctx, k *keyBuffer, element []byte) (v []byte, ok 
 	case p.field == nil && e.Type() == state.TypeString:
 		return e.Value(), true
 	case p.field != nil && e.Type() == state.TypeHash:
-		h, _, _ := hashOf(c, e, true)
+		h, _, _ := hashOf(c, k.b, e, true)
 		f, ok := h.get(p.field)
 		return f.Value, ok
 	}

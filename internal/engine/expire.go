@@ -173,7 +173,7 @@ func dueFields(sh *shard, entry state.Entry, now int64) (p command.Planned, ok b
 	if ms, has := entry.FieldDeadline(); !has || ms > now {
 		return p, false
 	}
-	h := entry.Fields(0) // the seed is for finding fields by name
+	h := sh.ks.Fields(entry)
 	return hdel(sh, entry.Key(), h.Due(now, fieldBatch)), true
 }
 
