@@ -77,19 +77,17 @@ func firstAtLeast(w []uint64, s, keyAt int, key uint64) (lo int) {
 // prefetchLeaf asks for the leaf where a key belongs, and returns it; 0: the tree is empty. REQUIRES: keyed.
 func (t *tree) prefetchLeaf(key uint64) arena.Ref {
 	n := t.root
-	for n != 0 {
-		w := t.words(n)
-		switch level(w) {
-		case 0:
-			return n // the root
-		case 1:
-			n = t.childFor(w, key)
-			t.a.Prefetch(n, 0, nodeBytes)
-			return n
-		}
-		n = t.childFor(w, key)
+	if n == 0 {
+		return 0
 	}
-	return 0
+	for w := t.words(n); level(w) > 0; w = t.words(n) {
+		n = t.childFor(w, key)
+		if level(w) == 1 {
+			t.a.Prefetch(n, 0, nodeBytes)
+			break
+		}
+	}
+	return n
 }
 
 // childFor returns the child of an inner node below which the first item of that key is, if there is one.

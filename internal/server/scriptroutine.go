@@ -43,6 +43,7 @@ func newScriptRoutine() *scriptRoutine {
 		r.yield = yield
 		for ok := true; ok; ok = yield(true) {
 			r.job.run(r.s, run)
+			r.leave()
 		}
 	})
 	return r
@@ -62,9 +63,9 @@ func (r *scriptRoutine) take(s *session, cmd *command.Command, args [][]byte) {
 	j.ticket.Client, j.err = s.id, nil
 }
 
-// leave lets go of what the last script had.
+// leave lets go of what the script had but its job, which is to be delivered.
 func (r *scriptRoutine) leave() {
-	r.s, r.cmd, r.args, r.job.w = nil, nil, nil, resp.Writer{}
+	r.s, r.cmd, r.args = nil, nil, nil
 	if cap(r.kept.buf) > keptMost || cap(r.kept.args) > keptMost/32 {
 		r.kept = keptArgs{}
 	}

@@ -117,7 +117,6 @@ func (s *session) startScript(cmd *command.Command, args [][]byte) {
 	if ended {
 		s.work.end()
 		s.deliver(&r.job, muted)
-		r.leave()
 	}
 }
 
