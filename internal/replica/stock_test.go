@@ -19,21 +19,45 @@ import (
 
 // stockSource is a source of three shards.
 type stockSource struct {
-	t *testing.T
-	e *engine.Engine
-	s *Source
-	n int // markers written
+	t  *testing.T
+	fs vfs.FS
+	e  *engine.Engine
+	s  *Source
+	n  int // markers written
 }
 
 func newStockSource(t *testing.T) *stockSource {
 	t.Helper()
-	fs := vfs.NewMem()
-	e, _, err := engine.Open(engine.Options{Log: log.Options{FS: fs, Dir: "data", Shards: 3}})
-	if err != nil {
-		t.Fatal(err)
+	x := &stockSource{t: t, fs: vfs.NewMem()}
+	x.open()
+	t.Cleanup(func() { _ = x.e.Close(false) })
+	return x
+}
+
+func (x *stockSource) open() {
+	x.t.Helper()
+	var err error
+	if x.e, _, err = engine.Open(engine.Options{Log: log.Options{FS: x.fs, Dir: "data", Shards: 3}}); err != nil {
+		x.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Close(false) })
-	return &stockSource{t: t, e: e, s: NewSource(e, fs, func() string { return strings.Repeat("a", 40) }, nil)}
+	x.s = NewSource(x.e, x.fs, func() string { return strings.Repeat("a", 40) }, nil)
+	if err := x.s.Recall(); err != nil {
+		x.t.Error(err)
+	}
+}
+
+// restart stops the source, cleanly or not, and starts it again.
+func (x *stockSource) restart(clean bool) {
+	x.t.Helper()
+	if clean {
+		if err := x.s.Remember(); err != nil {
+			x.t.Error(err)
+		}
+	}
+	if err := x.e.Close(clean); err != nil {
+		x.t.Fatal(err)
+	}
+	x.open()
 }
 
 // write writes groups of all kinds, and a last one that lies on all shards.
@@ -288,6 +312,47 @@ func TestStockIsForgotten(t *testing.T) {
 	if n := len(x.s.streams); n != maxParked {
 		t.Errorf("%d streams are remembered of replicas that are away", n)
 	}
+}
+
+// TestStockOverRestart: a replica goes on where it was when its source was restarted cleanly, in a stream that has another id from there on.
+func TestStockOverRestart(t *testing.T) {
+	x, r := newStockSource(t), rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a test
+	p := x.serve(id(1), "7000", "?", -2)
+	p.copied(t, "a new one")
+	for range 400 {
+		run(t, x.e, "INCR", fmt.Sprint("n", r.IntN(9))) // many marks
+	}
+	x.write(r)
+	p.until(t, x.marked)
+	p.end()
+	_, line, _ := bytes.Cut(p.sent, []byte(words[saySelect]))
+	line = append([]byte(words[saySelect]), line...)
+	for n := range 3 {
+		x.restart(true)
+		x.write(r)
+		at := len(line) - r.IntN(2000)
+		p = x.serve(id(2+n), "7000", id(1+n), int64(at))
+		sent := p.until(t, x.marked)
+		p.end()
+		want := append([]byte("+CONTINUE "+id(2+n)+"\r\n"), line[at:]...)
+		if !bytes.HasPrefix(sent, want) {
+			t.Fatalf("%.300q, want %.300q", sent, want)
+		}
+		line = append(line, sent[len(want):]...)
+	}
+	replay(t, line, x.e)
+	x.restart(true)
+	x.restart(false)
+	p = x.serve(id(6), "7000", id(4), int64(len(line)))
+	p.copied(t, "after a stop that was not clean")
+	p.end()
+	x.restart(true)
+	rec, err := vfs.ReadFile(x.fs, "data/"+streamsFile, maxStreams)
+	if err == nil {
+		t.Errorf("the record of the streams is left: %s", rec)
+	}
+	p = x.serve(id(7), "7000", id(5), 0)
+	p.copied(t, "a stream that is not recorded")
 }
 
 // TestStreamIsBounded: what is remembered of a stream is bounded, whatever its length.

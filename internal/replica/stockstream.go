@@ -34,6 +34,10 @@ type stream struct {
 	left   time.Time    // since when
 	marks  []streamMark // in order; none while the copy is being sent
 	size   int64        // bytes that they take, about
+
+	// recalled: it is of an earlier run. What follows its end has another id, so that a copy of the directory, which has the same streams, can't go
+	// on in one under the same id.
+	recalled bool
 }
 
 // streamMark says where the logs are at an offset of the stream.
@@ -141,7 +145,7 @@ func (s *Source) startStream(k *Stock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, st := range s.streams {
-		if st.server == nil && st.addr == k.link.addr {
+		if st.server == nil && st.addr == k.link.addr && k.o.Port != "0" { // those without a port may be several
 			delete(s.streams, id)
 		}
 	}
@@ -206,7 +210,7 @@ func (s *Source) claimStream(ctx context.Context, k *Stock) *stream {
 	for {
 		s.mu.Lock()
 		st := s.streams[k.o.Replid]
-		if st == nil || st.dir != s.eng.Dir() || s.eng.Err() != nil || st.server != nil && st.addr != k.link.addr {
+		if st == nil || st.recalled && !k.o.PSync2 || st.dir != s.eng.Dir() || s.eng.Err() != nil || st.server != nil && st.addr != k.link.addr {
 			s.mu.Unlock()
 			return nil
 		}
@@ -243,6 +247,11 @@ func (s *Stock) resume(ctx context.Context) (ok bool, err error) {
 	}
 	src.mu.Lock()
 	s.stream = st
+	if st.recalled {
+		delete(src.streams, st.id)
+		st.id, st.recalled = s.o.ID, false
+		src.streams[st.id] = st
+	}
 	src.mu.Unlock()
 	src.resumed.Add(1)
 	s.Ack(s.o.Offset) // it has that

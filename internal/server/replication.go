@@ -42,6 +42,9 @@ type former struct {
 func (srv *Server) initReplication() {
 	srv.repl.source = replica.NewSource(srv.eng, srv.eng.FS(), srv.replID, srv.checkReplicas)
 	srv.repl.stock = migrate.NewReplica(srv.eng, srv.log)
+	if err := srv.repl.source.Recall(); err != nil {
+		srv.log.Warn("replication: where replicas that are no kevy were can't be read: they will be copied again", "error", err)
+	}
 	if srv.eng.Following() {
 		srv.setGate(gateFollower, true)
 	}
@@ -119,6 +122,13 @@ func (srv *Server) number(name string) int64 {
 	var n atomic.Int64
 	setNumber(srv.config(), name, &n)
 	return n.Load()
+}
+
+// rememberStreams keeps the streams of stock replicas for the next start. REQUIRES: nothing uses the engine any more.
+func (srv *Server) rememberStreams() {
+	if err := srv.repl.source.Remember(); err != nil {
+		srv.log.Warn("replication: where replicas that are no kevy are can't be kept: they will be copied again", "error", err)
+	}
 }
 
 // forgetStreams forgets the streams of stock replicas that have been away for repl-backlog-ttl (0: for ever).

@@ -260,7 +260,7 @@ func (srv *Server) Serve() error {
 }
 
 // Shutdown stops accepting, lets running commands finish and sends their replies. When ctx ends
-// first the rest is closed. The engine stays open; nothing uses it afterwards.
+// first the rest is closed. The engine stays open; nothing uses it afterwards. Where stock replicas are is kept for the next start.
 func (srv *Server) Shutdown(ctx context.Context) error {
 	srv.stopping.Store(true)
 	srv.pause.end()
@@ -273,6 +273,7 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 	go func() { srv.jobs.Wait(); close(done) }()
 	select {
 	case <-done:
+		srv.rememberStreams()
 	case <-ctx.Done():
 		err = errors.Join(err, ctx.Err())
 	}

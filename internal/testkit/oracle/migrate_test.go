@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -416,5 +417,50 @@ func TestStockReplica(t *testing.T) {
 	}
 	if got := field(t, c, "slave0"); !strings.Contains(got, "state=online") {
 		t.Errorf("kevy says of its replica: %s", got)
+	}
+}
+
+// TestStockReplicaOverRestart: a stock redis-server goes on where it was when its kevy was stopped and started again.
+func TestStockReplicaOverRestart(t *testing.T) {
+	port, err := proc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := proc.StartKevyOn(proc.Loopback, port, filepath.Join(t.TempDir(), "data"), "--shards", "3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.KillAndCheck(t) })
+	r := stockReplica(t, srv, proc.NewProxy(t, port))
+	for n, counts := range []string{"sync_full:1\r\nsync_partial_ok:0\r\n", "sync_full:0\r\nsync_partial_ok:1\r\n", "sync_full:0\r\nsync_partial_ok:1\r\n"} {
+		if n > 0 {
+			if err := srv.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if srv, err = proc.StartKevyOn(proc.Loopback, port, srv.Dir, "--shards", "3"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := srv.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for i := range 100 {
+			if _, err := c.Must("RPUSH", fmt.Sprint("list", i%40), fmt.Sprint(n, " ", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(t, "redis is served", func() string {
+			got, err := c.Must("INFO", "stats")
+			if err != nil || !strings.Contains(got.Text(), counts) {
+				return fmt.Sprint(got.Text(), err)
+			}
+			return ""
+		})
+		if got, err := c.Must("WAIT", "1", "20000"); err != nil || got.Text() != "1" {
+			t.Errorf("WAIT: %s, %v", got.String(), err)
+		}
+		equal(t, "DUMP of all keys", func() (want, got []string) { return dumps(t, r), dumps(t, c) })
 	}
 }
