@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/kevydb/kevy/internal/testkit/proc"
 	"github.com/kevydb/kevy/internal/testkit/rounds"
+	"github.com/kevydb/kevy/internal/testkit/wire"
 )
 
 var flags = rounds.Register("replication", "in which the tests under load do their worst")
@@ -233,6 +235,88 @@ func TestKills(t *testing.T) {
 	l.check(t, a)
 	l.check(t, b)
 	b.want(t, "repl_full_copies", "0")
+}
+
+// TestKilledAndPromoted kills a replica at random amid transactions over both shards, some with a FLUSHALL in them, and starts it again as a primary: each transaction
+// is there as a whole or not at all.
+func TestKilledAndPromoted(t *testing.T) {
+	a, b := newNode(t, "a"), newNode(t, "b")
+	b.follow(a)
+	b.up(t)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 3 {
+		wg.Go(func() { transactions(t, a, w, stop) })
+	}
+	seen := make(map[string]bool)
+	for i := range flags.Rounds(4) {
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // of load
+		_ = b.Kill()
+		b.source = nil
+		b.restart()
+		if role := b.ok("ROLE").Elems[0].Text(); role != "master" {
+			t.Fatalf("round %d: it is a %s", i, role)
+		}
+		for w := range 3 {
+			r := b.ok(append([]string{"MGET"}, transactionKeys(w)...)...)
+			for _, e := range r.Elems {
+				if e.Text() != r.Elems[0].Text() {
+					t.Errorf("round %d: a transaction is torn: %s", i, r.String())
+					break
+				}
+			}
+			seen[r.Elems[0].Text()] = true
+		}
+		b.follow(a)
+		b.up(t)
+	}
+	close(stop)
+	wg.Wait()
+	if len(seen) < 4 {
+		t.Errorf("%d different states seen", len(seen))
+	}
+	same(t, a, b)
+	b.want(t, "repl_full_copies", "0")
+}
+
+// transactionKeys are keys on both shards.
+func transactionKeys(w int) (keys []string) {
+	for i := range 6 {
+		keys = append(keys, fmt.Sprintf("w%d-%d", w, i))
+	}
+	return keys
+}
+
+// transactions sets all of a writer's keys to one number after the other, until stop.
+func transactions(t *testing.T, n *node, w int, stop <-chan struct{}) {
+	c, err := n.Dial()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close()
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		cmds := [][][]byte{wire.Bytes("MULTI")}
+		if w == 0 && i%20 == 19 {
+			cmds = append(cmds, wire.Bytes("SET", "before", "1"), wire.Bytes("FLUSHALL"))
+		}
+		for _, k := range transactionKeys(w) {
+			cmds = append(cmds, wire.Bytes("SET", k, strconv.Itoa(i)))
+		}
+		replies, err := c.Pipeline(append(cmds, wire.Bytes("EXEC")))
+		if err == nil {
+			err = replies[len(replies)-1].Err()
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+	}
 }
 
 // TestAccess: a replica logs in; a source that wants a password says why the link is down; SLAVEOF works in a transaction, as Sentinel
