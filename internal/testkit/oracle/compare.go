@@ -69,6 +69,9 @@ func same(cmd Command, want, got *wire.Reply) bool {
 	case "KEYS", "SMEMBERS", "SINTER", "SUNION", "SDIFF", "HKEYS", "HVALS", "SPOP", "SRANDMEMBER":
 		return sameSet(want, got)
 	case "SORT", "SORT_RO": // without STORE Redis compares what is before a NUL
+		if inSetOrder(cmd) && slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.EqualFold(a, "LIMIT") }) {
+			return len(want.Elems) == len(got.Elems)
+		}
 		return (bytes.IndexByte(want.Raw, 0) >= 0 || inSetOrder(cmd)) && sameSet(want, got)
 	case "HGETALL":
 		return samePairs(want, got)
@@ -108,10 +111,11 @@ func same(cmd Command, want, got *wire.Reply) bool {
 	return false
 }
 
-// inSetOrder reports whether SORT is told not to sort what may be a set, whose own order is not the same.
+// inSetOrder reports whether SORT is told not to sort: any key may hold a set, whose own order is not the same. That the
+// order of lists and sorted sets is, testdata/sort.txt shows.
 func inSetOrder(cmd Command) bool {
 	by := slices.IndexFunc(cmd.Args, func(a string) bool { return strings.EqualFold(a, "BY") })
-	return by > 1 && by+1 < len(cmd.Args) && !strings.Contains(cmd.Args[by+1], "*") && strings.HasPrefix(cmd.Args[1], "s")
+	return by > 1 && by+1 < len(cmd.Args) && !strings.Contains(cmd.Args[by+1], "*")
 }
 
 // wordsOf72 turns an error of 7.0 into that of 7.2.
