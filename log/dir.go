@@ -147,10 +147,15 @@ func (d *Dir) NewGeneration(cause Cause) error { return d.BridgeGeneration(cause
 
 // BridgeGeneration is NewGeneration behind or amid a group; see Bridge. On ErrDiskFull without a sticky error Before has not been called.
 func (d *Dir) BridgeGeneration(cause Cause, b *Bridge) error {
-	return d.begin(b, func(i int, l *Log, current uint64) (Lineage, error) {
-		t := l.Tail()
-		return Lineage{newGeneration(d.o.Now(), d.o.Rand(), current), cause, t.Generation, t.Offset, d.o.Now()}, nil
+	return d.begin(b, func(_ int, l *Log, current uint64) (Lineage, error) {
+		return d.next(current, cause, l.Tail()), nil
 	}, nil)
+}
+
+// next is a generation, greater than current, that forks off at a cursor now.
+func (d *Dir) next(current uint64, cause Cause, at Cursor) Lineage {
+	now := d.o.Now()
+	return Lineage{Generation: newGeneration(now, d.o.Rand(), current), Cause: cause, Parent: at.Generation, ParentOffset: at.Offset, TimeMS: now}
 }
 
 // begin begins the generations that lineage names, on every shard. change, if there is one, is made to the manifest that names them.
@@ -452,7 +457,7 @@ func create(o *Options) (*manifest, error) {
 
 // lineage is the generation as the header tells it.
 func (h *segmentHeader) lineage() Lineage {
-	return Lineage{h.generation, h.cause, h.parent, h.parentOff, h.createdMS}
+	return Lineage{Generation: h.generation, Cause: h.cause, Parent: h.parent, ParentOffset: h.parentOff, TimeMS: h.createdMS}
 }
 
 // prepare makes the directory itself, durably, and locks it.

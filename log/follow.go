@@ -40,8 +40,7 @@ func (d *Dir) Follow() error {
 // fails as NewGeneration.
 func (d *Dir) Promote() error {
 	return d.begin(nil, func(_ int, l *Log, current uint64) (Lineage, error) {
-		t := l.Tail()
-		return Lineage{newGeneration(d.o.Now(), d.o.Rand(), current), CausePromotion, t.Generation, t.Offset, d.o.Now()}, nil
+		return d.next(current, CausePromotion, l.Tail()), nil
 	}, func(m *manifest) { m.Follower = false })
 }
 
@@ -78,8 +77,7 @@ func (d *Dir) Restored(from Cursor) [][]Lineage {
 	defer d.mu.Unlock()
 	out := make([][]Lineage, len(d.logs))
 	for i := range out {
-		g := newGeneration(d.o.Now(), d.o.Rand(), max(d.man.Shards[i].current(), from.Generation))
-		out[i] = []Lineage{{g, CauseRestore, from.Generation, from.Offset, d.o.Now()}}
+		out[i] = []Lineage{d.next(max(d.man.Shards[i].current(), from.Generation), CauseRestore, from)}
 	}
 	return out
 }
@@ -230,6 +228,9 @@ func (l *Log) copyAside(c Cursor) (names []string, err error) {
 	}
 	return names, nil
 }
+
+// Before is Before on the log's lineage.
+func (l *Log) Before(from, to Cursor) bool { return Before(*l.lineage.Load(), from, to) }
 
 // Before reports whether the history of cursor to, on a lineage, goes through cursor from: it is the same, or the frames from there on
 // lead to it.

@@ -24,6 +24,8 @@ type Lineage struct {
 	Parent       uint64 `json:"parent"`        // generation it forked off, 0: none
 	ParentOffset uint64 `json:"parent_offset"` // tail of the parent as far as it is part of this history
 	TimeMS       int64  `json:"time_ms"`       // unix ms of its beginning
+	// Earlier is how many frames the history has before the parent generation; known of the oldest one on record alone.
+	Earlier uint64 `json:"earlier,omitempty"`
 }
 
 func unixMS() int64 { return time.Now().UnixMilli() }

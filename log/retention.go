@@ -147,7 +147,7 @@ func (d *Dir) retention(l *Log) *retention {
 	return r
 }
 
-// trimLineage leaves out the oldest generations of which nothing is on disk from segment keep on.
+// trimLineage leaves out the oldest generations of which nothing is on disk from segment keep on. It takes lin over.
 func (l *Log) trimLineage(keep uint64, lin []Lineage) []Lineage {
 	oldest := uint64(0)
 	for _, s := range l.segments() {
@@ -156,6 +156,7 @@ func (l *Log) trimLineage(keep uint64, lin []Lineage) []Lineage {
 		}
 	}
 	for len(lin) > keepLineage && lin[0].Generation < oldest {
+		lin[1].Earlier = lin[0].Earlier + lin[0].ParentOffset
 		lin = lin[1:]
 	}
 	return lin

@@ -230,6 +230,12 @@ func (l *Log) DurableTail() Cursor {
 	return Cursor{g.id, g.durable.Load()}
 }
 
+// VisibleTail returns the current generation and its visible watermark.
+func (l *Log) VisibleTail() Cursor {
+	g := l.gen.Load()
+	return Cursor{g.id, g.visible.Load()}
+}
+
 // Policy returns the policy in force.
 func (l *Log) Policy() Policy { return Policy(l.marks.policy.Load()) }
 

@@ -266,27 +266,43 @@ func TestEphemeral(t *testing.T) {
 	}
 }
 
-// TestLineageIsTrimmed: generations of which nothing is left are forgotten in the end.
+// TestLineageIsTrimmed: generations of which nothing is left are forgotten in the end, but for how many frames they had.
 func TestLineageIsTrimmed(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	o.Ephemeral = true
 	d, _ := mustOpen(t, o)
-	for range keepLineage + 20 {
+	for i := range keepLineage + 20 {
+		for range i % 3 {
+			put(t, d.Log(0), 1)
+		}
 		if err := d.NewGeneration(CauseFlush); err != nil {
 			t.Fatal(err)
 		}
 	}
+	frames := func() (n uint64) {
+		for _, g := range d.Lineage(0) {
+			n += g.Earlier + g.ParentOffset
+		}
+		return n
+	}
+	all := frames()
 	if _, err := d.DropUnneeded(); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(d.Lineage(0)); n != keepLineage {
 		t.Fatal(n)
 	}
+	if n := frames(); n != all || n != (keepLineage+20)/3*3 {
+		t.Errorf("%d frames in the history, %d before", n, all)
+	}
 	if n := d.Log(0).Segments(); n != 1 {
 		t.Fatal(n)
 	}
-	_ = d.Close(false)
-	mustOpen(t, o)
+	_ = d.Close(true)
+	d, _ = mustOpen(t, o)
+	if n := frames(); n != all {
+		t.Errorf("%d frames in the history after a restart, %d before", n, all)
+	}
 }
 
 // TestBaseIsOnDisk: the base can be read at any time while segments are dropped behind the window, also where the window's index names a

@@ -168,7 +168,7 @@ var replicationCommands = []*Command{
 		DocFlags: []string{"syscmd"},
 	},
 	{
-		Name: "repl.ack", Arity: -5,
+		Name: "repl.ack", Arity: -7,
 		Flags: Admin | NoScript | NoMulti | SkipSlowlog | Fast,
 		Scope: ScopeNone,
 		Group: "server", Since: "1.0.0",
@@ -179,7 +179,13 @@ var replicationCommands = []*Command{
 			{Name: "id", Type: "string"},
 			{
 				Name: "shard", Type: "block", Flags: []string{"multiple"},
-				Args: []Arg{{Name: "generation", Type: "integer"}, {Name: "applied", Type: "integer"}, {Name: "durable", Type: "integer"}},
+				Args: []Arg{
+					{Name: "generation", Type: "integer"},
+					{Name: "applied", Type: "integer"},
+					{Name: "durable", Type: "integer"},
+					{Name: "cut-generation", Type: "integer"},
+					{Name: "cut-offset", Type: "integer"},
+				},
 			},
 		},
 		DocFlags: []string{"syscmd"},

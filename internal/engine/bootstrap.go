@@ -183,6 +183,10 @@ func (e *Engine) Rewind(to []log.Cursor) (kept []string, err error) {
 	for i := range e.shards {
 		o.Lineage = append(o.Lineage, e.Dir().Lineage(i))
 	}
+	if err := e.fitCut(to); err != nil { // while the lineage leads there
+		releaseAll(fresh)
+		return nil, err
+	}
 	return e.replaceBase(baseOf(&set, o, to), fresh)
 }
 
@@ -223,7 +227,7 @@ func (e *Engine) stateAt(to []log.Cursor) ([]*state.Keyspace, error) {
 // allBefore reports whether the histories of to go through from.
 func (e *Engine) allBefore(from, to []log.Cursor) bool {
 	for i := range from {
-		if !log.Before(e.Dir().Lineage(i), from[i], to[i]) {
+		if !e.Dir().Log(i).Before(from[i], to[i]) {
 			return false
 		}
 	}

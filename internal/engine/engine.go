@@ -54,6 +54,7 @@ type Engine struct {
 	limits    atomic.Pointer[state.Limits]
 
 	following atomic.Bool // effects come from the store that is followed, and from nowhere else
+	held      heldCut     // of that store
 	replacing atomic.Bool // the logs are closed, and others are about to take their place
 
 	listener Listener      // nil: nobody
@@ -158,6 +159,11 @@ func (e *Engine) start(rep *Report) error {
 		return err
 	}
 	e.loaded = rep.Keys
+	if e.following.Load() {
+		if err := e.loadCut(); err != nil {
+			return err
+		}
+	}
 	if name := e.opt.HoldFor; name != "" && e.Dir().Floors()[name] == nil {
 		if err := e.Dir().SetFloor(name, make([]log.Cursor, len(e.shards))); err != nil {
 			return err
@@ -181,7 +187,7 @@ func (e *Engine) Close(clean bool) (err error) {
 		if e.broken.Load() != nil {
 			<-e.repaired
 		}
-		err = e.Dir().Close(clean && e.brokenErr() == nil)
+		err = errors.Join(e.held.close(), e.Dir().Close(clean && e.brokenErr() == nil))
 		for _, ks := range e.keyspaces {
 			ks.Release()
 		}

@@ -30,6 +30,9 @@ func (e *Engine) Follow() error {
 	if err == nil {
 		err = e.flush(e.all())
 	}
+	if err == nil && !e.following.Load() {
+		err = e.removeCut() // of another time as a follower
+	}
 	if err == nil {
 		e.txns.settle()
 		if err = e.Dir().Follow(); err == nil {
@@ -55,6 +58,7 @@ func (e *Engine) Promote() error {
 	}
 	e.txns.restart(e.Dir().LastTxn())
 	e.following.Store(false)
+	e.held.set(nil)
 	e.nextExpiry.Store(0)
 	e.expirer.awaken()
 	return nil
@@ -120,7 +124,7 @@ func (e *Engine) replaceBase(base *log.Base, fresh []*state.Keyspace) (aside []s
 	if e.opt.Log.Ephemeral { // nobody will load the set
 		err = errors.Join(next.SetSnapshot("", nil), snapshot.Remove(e.fs, next.Path(), base.Set))
 	}
-	return aside, err
+	return aside, errors.Join(err, e.fitCut(base.Cursors))
 }
 
 // use makes next the directory and fresh its state. REQUIRES: all shard locks are held.

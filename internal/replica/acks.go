@@ -10,6 +10,9 @@ import (
 	"github.com/kevydb/kevy/log"
 )
 
+// ackNumbers is how many numbers REPL.ACK has for each shard.
+const ackNumbers = 5
+
 // Ack takes an acknowledgement: args are those of REPL.ACK. One that is no part of this store's history counts for nothing.
 func (s *Source) Ack(args [][]byte) error {
 	id := string(args[1])
@@ -17,16 +20,20 @@ func (s *Source) Ack(args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if len(n) != 3*s.eng.Shards() {
+	if len(n) != ackNumbers*s.eng.Shards() {
 		return fmt.Errorf("ERR REPL.ACK with %d numbers for %d shards", len(n), s.eng.Shards())
 	}
 	acks := make([]Ack, s.eng.Shards())
 	dir := s.eng.Dir()
 	for i := range acks {
-		a := Ack{n[3*i], n[3*i+1], n[3*i+2]}
+		k := n[ackNumbers*i:]
+		a := Ack{k[0], k[1], k[2], log.Cursor{Generation: k[3], Offset: k[4]}}
 		l := dir.Log(i)
 		if end, ok := endOf(l.Lineage(), a.Generation, l.Tail()); !ok || a.Applied > end || a.Durable > a.Applied {
 			return fmt.Errorf("ERR acknowledged %d:%d (durable %d) of shard %d, which is no part of its history", a.Generation, a.Applied, a.Durable, i)
+		}
+		if !l.Before(a.Cut, log.Cursor{Generation: a.Generation, Offset: a.Applied}) {
+			a.Cut = log.Cursor{} // of generations that are not on record any more
 		}
 		acks[i] = a
 	}
@@ -98,7 +105,7 @@ func (s *Source) Tails() (out []log.Cursor) {
 	return out
 }
 
-// Reached returns how many followers have applied, or with durable synced, everything before the cursors.
+// Reached returns how many followers have everything before the cursors within a cut that they hold, and with durable have synced it.
 func (s *Source) Reached(to []log.Cursor, durable bool) int {
 	n, _ := s.reached(to, durable)
 	return n
@@ -115,18 +122,15 @@ func (s *Source) reached(to []log.Cursor, durable bool) (n int, moved <-chan str
 	return n, s.moved
 }
 
-// covers reports whether everything before the cursors is acknowledged.
+// covers reports whether everything before the cursors is within the cut that is acknowledged, and with durable is durable as well.
 func (s *Source) covers(acks []Ack, to []log.Cursor, durable bool) bool {
 	if acks == nil {
 		return false
 	}
 	dir := s.eng.Dir()
 	for i, c := range to {
-		at := log.Cursor{Generation: acks[i].Generation, Offset: acks[i].Applied}
-		if durable {
-			at.Offset = acks[i].Durable
-		}
-		if !log.Before(dir.Log(i).Lineage(), c, at) {
+		l, a := dir.Log(i), &acks[i]
+		if !l.Before(c, a.Cut) || durable && !l.Before(c, log.Cursor{Generation: a.Generation, Offset: a.Durable}) {
 			return false
 		}
 	}

@@ -11,12 +11,12 @@
 //	REPL.FETCH shard position bytes        -> bulk: a piece of the offered set's file; empty at its end
 //	REPL.PULL bytes milliseconds (generation offset)...
 //	  -> *2
-//	     *1+2n  the source's clock (unix ms), and for each shard its generation and visible tail
+//	     *1+4n  the source's clock (unix ms), for each shard its generation and tail, and a cut: for each shard a generation and an offset
 //	     *k     parts: *9 shard, generation, cause, parent, parent offset, time (of the generation), offset of the first frame,
 //	            offset behind the last, bulk: raw frames
 //	  generation 0: this shard is left out
-//	  waits, at most so long, while there is nothing; -NOFRAMES when the frames at a cursor are not there (any more)
-//	REPL.ACK id (generation applied durable)...  -> +OK; on the second connection
+//	  waits, at most so long, while there is nothing, neither frames nor a newer cut; -NOFRAMES when the frames at a cursor are not there (any more)
+//	REPL.ACK id (generation applied durable cut-generation cut-offset)...  -> +OK; on the second connection
 //	REPL.FREEZE prefix                     -> *2n: a generation and an offset for each shard, the end of the log now: the source computes
 //	                                          the digest of the state there, for PREFIX.DIGEST prefix AT
 //
@@ -29,6 +29,14 @@
 //
 // A part is of one generation. The first part of a generation may be empty: it says that the generation has begun. Parts end behind
 // whole groups, unless a group is larger than maxReply.
+//
+// # Cuts
+//
+// Each shard is a stream of its own, so of two followers each may be ahead on a shard, and neither has all that the other has. What a follower is counted
+// for, and compared by, are cuts (Source.cut): the source takes them one after the other, so of two cuts one is before the other on every shard. A follower
+// acknowledges the newest one that its logs hold wholly. WAIT counts it for what is within that; its offset, which Sentinel compares, is the number of frames in
+// it. So the follower with the greatest offset has all that any other was counted for. A follower that has followers hands on the cut that it holds: there is
+// one order of all of them. A source that has been promoted goes on with cuts that begin with all that it has, and so with the one it held.
 //
 // # Where a follower goes on
 //

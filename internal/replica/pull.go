@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/kevydb/kevy/log"
@@ -53,16 +54,41 @@ func (k *Link) pull(ctx context.Context, args [][]byte, w *resp.Writer) error {
 	limit := time.NewTimer(time.Duration(min(n[1], 60_000)) * time.Millisecond) //nolint:gosec // bounded
 	defer limit.Stop()
 	for {
+		cut, moved := k.src.cut() // before the frames are collected, so that it is in the reply, but for what is too much for one
 		size, err := k.collect(int(min(n[0], maxReply)), at)
 		if err != nil {
 			return err
 		}
-		if size > 0 || len(k.parts) > 0 || !k.wait(ctx, limit.C, at) {
+		if size > 0 || len(k.parts) > 0 || k.news(cut, at) || !k.wait(ctx, limit.C, at, moved) {
+			k.told = cut
 			break
 		}
 	}
 	k.write(w, dir)
 	return nil
+}
+
+// cut takes a cut: a cursor for each shard, all that is before it visible. Of two cuts, whoever they were taken for, one is before the other on every shard. A
+// store that follows another one takes none of its own and returns the newest that it holds; moved, if not nil, is closed when there is a newer one. Read-only.
+func (s *Source) cut() (at []log.Cursor, moved <-chan struct{}) {
+	if s.eng.Shards() > 1 {
+		if at, moved = s.eng.HeldCut(); at != nil {
+			return at, moved
+		}
+	}
+	s.cutting.Lock()
+	defer s.cutting.Unlock()
+	dir := s.eng.Dir()
+	at = make([]log.Cursor, dir.Shards())
+	for i := range at {
+		at[i] = dir.Log(i).VisibleTail()
+	}
+	return at, moved
+}
+
+// news reports whether a cut is worth a reply without frames: another one than the follower knows. While it leaves out shards it is far from any.
+func (k *Link) news(cut, at []log.Cursor) bool {
+	return !slices.Equal(cut, k.told) && !slices.ContainsFunc(at, func(c log.Cursor) bool { return c.Generation == 0 })
 }
 
 // errReplaced is the answer to who goes on with a log in whose place there is another one.
@@ -177,7 +203,7 @@ func (k *Link) add(p part) {
 }
 
 // wait waits until there may be more, and reports whether to look.
-func (k *Link) wait(ctx context.Context, limit <-chan time.Time, at []log.Cursor) bool {
+func (k *Link) wait(ctx context.Context, limit <-chan time.Time, at []log.Cursor, moved <-chan struct{}) bool {
 	ready := make(chan struct{}, 1)
 	for i, r := range k.readers {
 		if at[i].Generation == 0 {
@@ -193,6 +219,8 @@ func (k *Link) wait(ctx context.Context, limit <-chan time.Time, at []log.Cursor
 	select {
 	case <-ready:
 		return k.src.eng.Err() == nil
+	case <-moved:
+		return true
 	case <-limit:
 	case <-ctx.Done():
 	}
@@ -210,11 +238,15 @@ func (k *Link) write(w *resp.Writer, dir *log.Dir) {
 	}
 	w.Buf = append(resp.TakeBuffer(size), w.Buf...)
 	w.Array(2)
-	w.Array(1 + 2*dir.Shards())
+	w.Array(1 + 4*dir.Shards())
 	w.Int(k.src.eng.Now())
 	for i := range dir.Shards() {
 		l := dir.Log(i)
 		c := l.Tail()
+		w.Uint(c.Generation)
+		w.Uint(c.Offset)
+	}
+	for _, c := range k.told {
 		w.Uint(c.Generation)
 		w.Uint(c.Offset)
 	}

@@ -52,18 +52,25 @@ func TestCompare(t *testing.T) {
 // source opens an engine with one shard that has a generation of 11 frames (10 SETs and a FLUSHALL) and one of 5.
 func source(t *testing.T) (*engine.Engine, *Source) {
 	t.Helper()
-	fs := vfs.NewMem()
-	e, _, err := engine.Open(engine.Options{Log: log.Options{FS: fs, Dir: "data", Shards: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close(false) })
+	e, s := sourceOf(t, 1)
 	for i := range 15 {
 		if i == 10 {
 			run(t, e, "FLUSHALL")
 		}
 		run(t, e, "SET", fmt.Sprint("k", i), "v")
 	}
+	return e, s
+}
+
+// sourceOf opens an engine.
+func sourceOf(t *testing.T, shards int) (*engine.Engine, *Source) {
+	t.Helper()
+	fs := vfs.NewMem()
+	e, _, err := engine.Open(engine.Options{Log: log.Options{FS: fs, Dir: "data", Shards: shards}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close(false) })
 	return e, NewSource(e, fs, func() string { return strings.Repeat("a", 40) }, nil)
 }
 
@@ -92,7 +99,7 @@ func begin(t *testing.T, e *engine.Engine, args ...string) *engine.Ticket {
 
 func (s *Source) link(t *testing.T) *Link {
 	t.Helper()
-	args := [][]byte{[]byte("REPL.HELLO"), []byte("1"), []byte("1"), []byte(strings.Repeat("b", 40)), []byte("7000"), nil}
+	args := [][]byte{[]byte("REPL.HELLO"), fmt.Append(nil, Format), fmt.Append(nil, s.eng.Shards()), []byte(strings.Repeat("b", 40)), []byte("7000"), nil}
 	k, _, err := s.Hello(args, "10.0.0.1", func() {})
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +216,7 @@ func TestAcks(t *testing.T) {
 	lin := e.Dir().Lineage(0)
 	g1, g2 := lin[0].Generation, lin[1].Generation
 	ack := func(gen, applied, durable uint64) error {
-		return s.Ack([][]byte{nil, []byte(k.id), fmt.Append(nil, gen), fmt.Append(nil, applied), fmt.Append(nil, durable)})
+		return s.Ack([][]byte{nil, []byte(k.id), fmt.Append(nil, gen), fmt.Append(nil, applied), fmt.Append(nil, durable), fmt.Append(nil, gen), fmt.Append(nil, applied)})
 	}
 	to := s.Tails()
 	reached := func(what string, applied, durable int) {

@@ -36,6 +36,8 @@ type Source struct {
 	resumed    atomic.Uint64 // streams that began without a full copy
 	refused    atomic.Uint64 // stock replicas that were copied although they had been before
 
+	cutting sync.Mutex // held while a cut is taken
+
 	mu      sync.Mutex
 	links   map[string]*Link   // by id
 	streams map[string]*stream // of stock replicas, by id
@@ -69,12 +71,13 @@ type Link struct {
 
 	files   []vfs.File // of the offered set
 	readers []*log.Reader
-	dir     *log.Dir // that HELLO told of; the readers are of it
-	parts   []part   // of the reply that is being made
-	full    bool     // a set has been fetched since HELLO
-	onClose func()   // may be nil
-	stock   bool     // the follower is no kevy
-	begun   bool     // frames have been asked for
+	dir     *log.Dir     // that HELLO told of; the readers are of it
+	parts   []part       // of the reply that is being made
+	full    bool         // a set has been fetched since HELLO
+	onClose func()       // may be nil
+	stock   bool         // the follower is no kevy
+	begun   bool         // frames have been asked for
+	told    []log.Cursor // the cut that the last reply has told of
 
 	cut func() // closes the connection
 

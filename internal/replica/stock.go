@@ -249,7 +249,7 @@ func (s *Stock) Ack(offset int64) {
 	if n := s.mark(offset); n >= 0 {
 		acks := make([]Ack, len(s.shards))
 		for i, c := range s.stream.marks[n].at {
-			acks[i] = Ack{Generation: c.Generation, Applied: c.Offset} // whether it is durable there, nobody says
+			acks[i] = Ack{Generation: c.Generation, Applied: c.Offset, Cut: c} // whether it is durable there, nobody says
 		}
 		s.link.acks = acks
 	}

@@ -16,6 +16,7 @@ import (
 type pulled struct {
 	nowMS int64
 	tails []log.Cursor
+	cut   []log.Cursor
 	parts []engine.Foreign
 	stop  *asked // somebody wants the state here, or not far behind; nil: nobody
 }
@@ -71,6 +72,7 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 // applyAll applies replies as they come.
 func (f *Follower) applyAll(ctx context.Context, a *engine.Applier, replies <-chan *pulled, kick chan<- struct{}) error {
 	begun, counted := false, uint64(0)
+	var cuts pendingCuts
 	for {
 		var p *pulled
 		var ok bool
@@ -87,6 +89,9 @@ func (f *Follower) applyAll(ctx context.Context, a *engine.Applier, replies <-ch
 		if err := a.Apply(p.parts); err != nil {
 			return fmt.Errorf("applying: %w", err)
 		}
+		if err := cuts.hold(f.o.Engine, p.cut); err != nil {
+			return fmt.Errorf("keeping the cut that is held: %w", err)
+		}
 		f.progress(p, a.Frames()-counted, !begun)
 		begun, counted = true, a.Frames()
 		select {
@@ -94,6 +99,32 @@ func (f *Follower) applyAll(ctx context.Context, a *engine.Applier, replies <-ch
 		default:
 		}
 	}
+}
+
+// pendingCuts are cuts that the source has told of and the logs do not hold, the oldest first.
+type pendingCuts [][]log.Cursor
+
+// maxPending is how many cuts may be pending; when there are more the second newest goes.
+const maxPending = 64
+
+// hold adds a cut, and has the engine hold the newest of those that its logs have come to.
+func (p *pendingCuts) hold(eng *engine.Engine, cut []log.Cursor) error {
+	if n := len(*p); n == maxPending {
+		(*p)[n-1] = cut
+	} else {
+		*p = append(*p, cut)
+	}
+	for i, c := range slices.Backward(*p) {
+		held, err := eng.HoldCut(c)
+		if err != nil {
+			return err
+		}
+		if held {
+			*p = slices.Delete(*p, 0, i+1)
+			break
+		}
+	}
+	return nil
 }
 
 // progress takes note of frames that have been applied.
@@ -169,14 +200,16 @@ func (f *Follower) pull(c *client.Conn, at []log.Cursor, full func(shard int) bo
 	if err := c.Tuple(2); err != nil {
 		return nil, err
 	}
-	if err := c.Tuple(1 + 2*len(at)); err != nil {
+	if err := c.Tuple(1 + 4*len(at)); err != nil {
 		return nil, err
 	}
-	p := &pulled{tails: make([]log.Cursor, len(at))}
+	p := &pulled{tails: make([]log.Cursor, len(at)), cut: make([]log.Cursor, len(at))}
 	r := reader{c: c}
 	p.nowMS = int64(r.uint()) //nolint:gosec // a time
-	for i := range p.tails {
-		p.tails[i] = log.Cursor{Generation: r.uint(), Offset: r.uint()}
+	for _, to := range [][]log.Cursor{p.tails, p.cut} {
+		for i := range to {
+			to[i] = log.Cursor{Generation: r.uint(), Offset: r.uint()}
+		}
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -243,6 +276,10 @@ func (f *Follower) acknowledge(ctx context.Context, c *client.Conn, kick chan st
 		}
 		args := [][]byte{[]byte("REPL.ACK"), []byte(f.o.ID)}
 		dir := eng.Dir()
+		held, _ := eng.HeldCut() // before what is applied: it is within that
+		if held == nil {
+			held = make([]log.Cursor, eng.Shards())
+		}
 		for i := range armed {
 			l := dir.Log(i)
 			durable := l.DurableTail() // before the other: it is not greater
@@ -250,7 +287,7 @@ func (f *Follower) acknowledge(ctx context.Context, c *client.Conn, kick chan st
 			if durable.Generation != applied.Generation {
 				durable.Offset = 0
 			}
-			for _, n := range []uint64{applied.Generation, applied.Offset, durable.Offset} {
+			for _, n := range [ackNumbers]uint64{applied.Generation, applied.Offset, durable.Offset, held[i].Generation, held[i].Offset} {
 				args = append(args, strconv.AppendUint(nil, n, 10))
 			}
 			if durable != applied {

@@ -34,8 +34,10 @@ func (f *Follower) handOver(c *client.Conn) error {
 	if t.Force {
 		args[2] = force
 	}
-	for i := range f.o.Engine.Shards() {
+	ends := make([]log.Cursor, f.o.Engine.Shards())
+	for i := range ends {
 		at := f.o.Engine.Dir().Log(i).Tail()
+		ends[i] = at
 		args = append(args, strconv.FormatUint(at.Generation, 10), strconv.FormatUint(at.Offset, 10))
 	}
 	_, err := c.Do(f.o.Timeout(), args...)
@@ -49,7 +51,11 @@ func (f *Follower) handOver(c *client.Conn) error {
 	}
 	f.taken = true
 	t.Done(nil)
-	return nil
+	if t.Force {
+		return nil
+	}
+	_, err = f.o.Engine.HoldCut(ends) // the other one has just that
+	return err
 }
 
 const exact, force = "EXACT", "FORCE"

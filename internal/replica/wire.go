@@ -14,7 +14,7 @@ import (
 const wanted = "+"
 
 // Format is the version of the protocol and of the frames and snapshot files it carries.
-const Format = 1
+const Format = 2
 
 // Hello is what a source says of itself.
 type Hello struct {
@@ -37,7 +37,8 @@ type Offer struct {
 // Ack is how far a follower has come on one shard.
 type Ack struct {
 	Generation       uint64
-	Applied, Durable uint64 // offsets of the next frame
+	Applied, Durable uint64     // offsets of the next frame
+	Cut              log.Cursor // of the newest cut that it holds; zero: none
 }
 
 // errNoFrames is the class of PULL's errors that a snapshot helps against.
@@ -84,13 +85,12 @@ func compare(own []log.Lineage, tail log.Cursor, theirs []log.Lineage, theirTail
 	return log.Cursor{}, false
 }
 
-// Position counts the frames of a shard's history up to a cursor, over all generations of the lineage: what Redis's offsets are to its
-// clients.
+// Position counts the frames of a shard's history up to a cursor: what Redis's offsets are to its clients.
 func Position(lineage []log.Lineage, at log.Cursor) uint64 {
 	n := at.Offset
 	for i := range lineage {
 		if lineage[i].Generation <= at.Generation {
-			n += lineage[i].ParentOffset
+			n += lineage[i].Earlier + lineage[i].ParentOffset
 		}
 	}
 	return n

@@ -5,12 +5,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/kevydb/kevy/internal/replica"
 	"github.com/kevydb/kevy/internal/testkit/wire"
 )
 
@@ -156,12 +158,12 @@ func (s *testServer) follower(host, port string) (c *client, ack string) {
 	s.t.Helper()
 	id := randomHex()
 	c = s.client()
-	if r, err := c.Do("REPL.HELLO", "1", "2", id, port, host); err != nil || r.IsError() {
+	if r, err := c.Do("REPL.HELLO", strconv.Itoa(replica.Format), "2", id, port, host); err != nil || r.IsError() {
 		s.t.Fatalf("REPL.HELLO: %s, %v", r.String(), err)
 	}
 	ack = "REPL.ACK " + id
 	for i := range s.eng.Shards() {
-		ack += fmt.Sprintf(" %d 0 0", s.eng.Dir().Log(i).Tail().Generation)
+		ack += fmt.Sprintf(" %d 0 0 0 0", s.eng.Dir().Log(i).Tail().Generation)
 	}
 	return c, ack
 }

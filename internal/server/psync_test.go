@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kevydb/kevy/internal/replica"
 )
 
 // TestReplconf: what a replica says of itself is checked as in Redis, and what would not be one field of INFO is refused.
@@ -79,7 +81,7 @@ func TestEmbeddedReplicas(t *testing.T) {
 	if got := c.field("replication", "embedded_replicas"); got != "" {
 		t.Errorf("embedded_replicas is %s without any", got)
 	}
-	if r, err := k.Do("REPL.HELLO", "1", "2", strings.Repeat("a", 40), "0", ""); err != nil || r.IsError() {
+	if r, err := k.Do("REPL.HELLO", strconv.Itoa(replica.Format), "2", strings.Repeat("a", 40), "0", ""); err != nil || r.IsError() {
 		t.Fatalf("%s, %v", show(&r), err)
 	}
 	for name, want := range map[string]string{

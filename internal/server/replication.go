@@ -179,7 +179,7 @@ func (srv *Server) promoteLocked() error {
 	case f != nil:
 		f.Stop()
 	}
-	was := &former{srv.replID(), srv.replOffset()}
+	was := &former{srv.replID(), srv.offsetAt(srv.repl.source.Tails())}
 	if err := srv.eng.Promote(); err != nil {
 		if f != nil {
 			st := f.Status()

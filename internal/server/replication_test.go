@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kevydb/kevy/internal/replica"
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/testkit/wire"
@@ -111,7 +112,7 @@ func TestHelloAddress(t *testing.T) {
 	c := s.client()
 	id := strings.Repeat("a", 40)
 	for _, ip := range []string{"1.2.3.4\r\nrole:slave", "1.2.3.4,state=online", "a b"} {
-		r, err := c.Do("REPL.HELLO", "1", "2", id, "7000", ip)
+		r, err := c.Do("REPL.HELLO", strconv.Itoa(replica.Format), "2", id, "7000", ip)
 		if err != nil || !r.IsError() {
 			t.Errorf("%q: %s, %v", ip, show(&r), err)
 		}
@@ -309,7 +310,7 @@ func TestSilentReplica(t *testing.T) {
 	ca, cb, dead := a.client(), b.client(), a.client()
 	cb.want("REPLICAOF 127.0.0.1 "+a.port(), "+OK")
 	b.follows(a)
-	if r, err := dead.Do("REPL.HELLO", "1", "2", strings.Repeat("d", 40), "7000", ""); err != nil || r.IsError() {
+	if r, err := dead.Do("REPL.HELLO", strconv.Itoa(replica.Format), "2", strings.Repeat("d", 40), "7000", ""); err != nil || r.IsError() {
 		t.Fatalf("%s, %v", show(&r), err)
 	}
 	pull := []string{"REPL.PULL", "1000", "0"}

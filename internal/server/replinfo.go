@@ -51,32 +51,45 @@ func linkState(st *replica.Status) string {
 	return "connecting"
 }
 
-// replOffset is where this server is in its source's stream if that is no kevy, otherwise frames.
+// replOffset is the number of frames in the histories of all shards; of a server that follows a kevy, that of the newest cut that it holds; of one that follows
+// another server, where it is in that one's stream.
 func (srv *Server) replOffset() uint64 {
+	if srv.repl.follower.Load() == nil {
+		return srv.frames()
+	}
+	held, _ := srv.eng.HeldCut()
+	return srv.offsetAt(held)
+}
+
+// offsetAt is replOffset at cursors.
+func (srv *Server) offsetAt(at []log.Cursor) uint64 {
 	if f := srv.repl.follower.Load(); f != nil {
 		if st := f.Status(); st.Stock {
 			return uint64(st.SourceOffset) //nolint:gosec // not negative
 		}
 	}
-	return srv.frames()
+	return srv.framesTo(at)
 }
 
 // frames is the number of frames in the histories of all shards.
-func (srv *Server) frames() (n uint64) {
+func (srv *Server) frames() uint64 { return srv.framesTo(srv.repl.source.Tails()) }
+
+// framesTo is the number of frames before cursors, one for each shard or none.
+func (srv *Server) framesTo(at []log.Cursor) (n uint64) {
 	dir := srv.eng.Dir()
-	for i := range dir.Shards() {
-		n += replica.Position(dir.Lineage(i), dir.Log(i).Tail())
+	for i, c := range at {
+		n += replica.Position(dir.Lineage(i), c)
 	}
 	return n
 }
 
 // ackOffset is replOffset as far as a follower has acknowledged it.
-func (srv *Server) ackOffset(f *replica.FollowerInfo) (n uint64) {
-	dir := srv.eng.Dir()
-	for i, a := range f.Acks {
-		n += replica.Position(dir.Lineage(i), log.Cursor{Generation: a.Generation, Offset: a.Applied})
+func (srv *Server) ackOffset(f *replica.FollowerInfo) uint64 {
+	at := make([]log.Cursor, len(f.Acks))
+	for i := range at {
+		at[i] = f.Acks[i].Cut
 	}
-	return n
+	return srv.framesTo(at)
 }
 
 func (r *report) replication() {

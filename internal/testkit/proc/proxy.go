@@ -12,14 +12,16 @@ import (
 	"testing"
 )
 
-// Proxy passes connections on to a port of the loopback address, cuts them, and damages what the server sends.
+// Proxy passes connections on to a port of the loopback address, stalls and cuts them, and damages what the server sends.
 type Proxy struct {
 	Port int
 
 	mark atomic.Pointer[string] // of Damage
 
-	mu    sync.Mutex
-	conns []net.Conn
+	mu      sync.Mutex
+	conns   []net.Conn
+	allowed int           // bytes from the server that may pass; below zero: all
+	changed chan struct{} // closed, and replaced, when that is set anew or connections are cut
 }
 
 // NewProxy returns a proxy for a port, which ends with the test.
@@ -29,7 +31,7 @@ func NewProxy(t testing.TB, to int) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Port: l.Addr().(*net.TCPAddr).Port}
+	p := &Proxy{Port: l.Addr().(*net.TCPAddr).Port, allowed: -1, changed: make(chan struct{})}
 	t.Cleanup(func() { _ = l.Close(); p.Cut() })
 	go func() {
 		for {
@@ -60,7 +62,10 @@ func (p *Proxy) pass(in, out net.Conn) {
 		n, err := out.Read(buf)
 		p.spoil(buf[:n])
 		for b := buf[:n]; len(b) > 0; {
-			k := 1 + rand.IntN(len(b))
+			k := p.allow(1+rand.IntN(len(b)), in)
+			if k == 0 {
+				return
+			}
 			if _, err := in.Write(b[:k]); err != nil {
 				return
 			}
@@ -88,11 +93,51 @@ func (p *Proxy) spoil(b []byte) {
 	}
 }
 
+// Allow lets so many bytes from the server pass from now on, and what comes behind them wait; below zero: all of them. Any goroutine.
+func (p *Proxy) Allow(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.allowed = n
+	p.wakeLocked()
+}
+
+func (p *Proxy) wakeLocked() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// allow takes up to n of the bytes that may pass, for which it waits. None: the connection has been cut.
+func (p *Proxy) allow(n int, in net.Conn) int {
+	for {
+		k, changed := p.take(n, in)
+		if k != 0 || changed == nil {
+			return k
+		}
+		<-changed
+	}
+}
+
+// take is allow, but for the waiting: for changed.
+func (p *Proxy) take(n int, in net.Conn) (k int, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !slices.Contains(p.conns, in):
+		return 0, nil
+	case p.allowed < 0:
+		return n, nil
+	}
+	k = min(n, p.allowed)
+	p.allowed -= k
+	return k, p.changed
+}
+
 // Cut closes all connections.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	conns := slices.Clone(p.conns)
 	p.conns = nil
+	p.wakeLocked()
 	p.mu.Unlock()
 	for _, c := range conns {
 		_ = c.Close()

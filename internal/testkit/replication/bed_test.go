@@ -170,7 +170,7 @@ func eventually(t *testing.T, what string, check func() string) {
 	t.Fatalf("%s: %s", what, bad)
 }
 
-// same waits until b is as a is: cursors, lineages, digest.
+// same waits until b is as a is: cursors, lineages, digest, and the offset by which replicas are compared.
 func same(t *testing.T, a, b *node) {
 	t.Helper()
 	eventually(t, b.name+" is not as "+a.name, func() string {
@@ -179,6 +179,9 @@ func same(t *testing.T, a, b *node) {
 		}
 		if x, y := a.digest(), b.digest(); x != y {
 			return "digests: " + x + ", " + y
+		}
+		if x, y := a.info("replication", "master_repl_offset"), b.info("replication", "master_repl_offset"); x != y {
+			return "offsets: " + x + ", " + y
 		}
 		return ""
 	})

@@ -131,18 +131,19 @@ func newSet(t *testing.T) []*node {
 }
 
 // TestSentinel kills the primary again and again under load. Three redis-sentinels, as Debian has them, promote a replica; what was killed comes back and
-// drops what only it has. What WAIT has said both replicas have is never lost.
+// drops what only it has. A write for which WAIT has counted one replica, whichever, is never lost: Sentinel promotes the one that has all of them. (It looks at their offsets once a second
+// here, so those it goes by are from after the loss.)
 func TestSentinel(t *testing.T) {
 	if _, err := proc.Sentinel(); errors.Is(err, proc.ErrNoSentinel) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
 	nodes := newSet(t)
 	w := startWatch(t, nodes[0], 2000)
-	l := startLoad(t, proc.Loopback, target{nodes[0], 2}, 0, 4, 2*time.Millisecond)
+	l := startLoad(t, proc.Loopback, target{nodes[0], 1}, 0, 4, 2*time.Millisecond)
 	now, slowest, acked := nodes[0], time.Duration(0), 0
 	for round := range *kills {
 		enough := acked + 100
-		eventually(t, "writes that both replicas have", func() string {
+		eventually(t, "writes that a replica has", func() string {
 			if acked += l.checkFresh(t, now); acked < enough {
 				return strconv.Itoa(acked)
 			}
@@ -153,7 +154,7 @@ func TestSentinel(t *testing.T) {
 		var took time.Duration
 		now, took = w.promoted(t, nodes, old)
 		slowest = max(slowest, took)
-		l.to.Store(&target{now, 2})
+		l.to.Store(&target{now, 1})
 		rejoin(t, nodes, old, now, alone)
 		t.Logf("round %d: %s was killed, %s promoted after %s; %d writes acknowledged", round, old.name, now.name, took.Round(time.Millisecond), acked)
 	}
@@ -171,7 +172,7 @@ func TestSentinel(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d kills, %d writes acknowledged by both replicas; slowest promotion %s", *kills, len(l.acked), slowest)
+	t.Logf("%d kills, %d writes acknowledged by a replica; slowest promotion %s", *kills, len(l.acked), slowest)
 }
 
 // dieAlone kills the primary when it has written what no replica has.
