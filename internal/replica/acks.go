@@ -139,10 +139,13 @@ func (s *Source) covers(acks []Ack, to []log.Cursor, durable bool) bool {
 
 // Await waits until so many followers have reached the cursors, ctx ends, or dismissed is closed: then ok is false. It returns how many have.
 func (s *Source) Await(ctx context.Context, dismissed <-chan struct{}, followers int, to []log.Cursor, durable bool) (n int, ok bool) {
-	for {
+	for asked := durable; ; asked = true { // nobody that is asked says what is durable
 		n, moved := s.reached(to, durable)
 		if n >= followers {
 			return n, true
+		}
+		if !asked {
+			s.askAcks(to)
 		}
 		select {
 		case <-moved:
@@ -150,6 +153,21 @@ func (s *Source) Await(ctx context.Context, dismissed <-chan struct{}, followers
 			return n, false
 		case <-ctx.Done():
 			return s.Reached(to, durable), true
+		}
+	}
+}
+
+// askAcks has stock replicas acknowledge what is before the cursors as soon as they have it; by themselves they acknowledge once a second.
+func (s *Source) askAcks(to []log.Cursor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		if k := st.server; k != nil {
+			k.asked = to // it covers what was asked for before
+			select {
+			case k.kick <- struct{}{}:
+			default:
+			}
 		}
 	}
 }

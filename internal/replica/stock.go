@@ -44,6 +44,9 @@ type Stock struct {
 	order  order         // of what is in buf
 	broken bool          // what the stream has can't be had from the logs
 	loaded chan struct{} // closed when the first acknowledgement has come
+
+	asked []log.Cursor  // an acknowledgement of what is before them is wanted; guarded by src.mu
+	kick  chan struct{} // has one when that is so since the last look
 }
 
 // StockOptions say who is served, and from where on.
@@ -78,7 +81,7 @@ func (s *Source) NewStock(o StockOptions) *Stock {
 	s.mu.Lock()
 	s.links[k.id] = k
 	s.mu.Unlock()
-	return &Stock{o: o, link: k, done: make(chan struct{}), shards: make([]outbound, s.eng.Shards()), loaded: make(chan struct{})}
+	return &Stock{o: o, link: k, done: make(chan struct{}), shards: make([]outbound, s.eng.Shards()), loaded: make(chan struct{}), kick: make(chan struct{}, 1)}
 }
 
 // Link returns the link, which its connection closes.
@@ -96,6 +99,9 @@ func (s *Stock) Serve(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := s.gather(); err != nil {
 			s.broken = true
+			return err
+		}
+		if err := s.askAck(); err != nil {
 			return err
 		}
 		if len(s.buf) == 0 {
@@ -264,6 +270,30 @@ func (s *Stock) Ack(offset int64) {
 	}
 }
 
+// askAck asks the replica for an acknowledgement, if one is wanted and what it is to confirm has been gathered. It will be of what is sent before the question.
+func (s *Stock) askAck() error {
+	src, dir := s.link.src, s.stream.dir
+	src.mu.Lock()
+	asked := s.asked != nil
+	for i, c := range s.asked {
+		asked = asked && log.Before(dir.Log(i).Lineage(), c, s.shards[i].at)
+	}
+	if asked {
+		s.asked = nil
+	}
+	src.mu.Unlock()
+	if !asked {
+		return nil
+	}
+	if len(s.buf) > 0 {
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	s.aside(sayGetAck)
+	return nil
+}
+
 // mark returns the index of the mark that an acknowledgement confirms, -1 if it confirms none. REQUIRES: src.mu.
 func (s *Stock) mark(offset int64) int {
 	if s.stream == nil || len(s.stream.marks) == 0 || offset > s.stream.end() {
@@ -297,6 +327,8 @@ func (s *Stock) wait(ctx context.Context) bool {
 	defer limit.Stop()
 	select {
 	case <-ready:
+		return true
+	case <-s.kick:
 		return true
 	case <-ctx.Done():
 		return true

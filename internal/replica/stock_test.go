@@ -355,6 +355,42 @@ func TestStockOverRestart(t *testing.T) {
 	p.copied(t, "a stream that is not recorded")
 }
 
+// TestStockIsAsked: who waits for acknowledgements has a stock replica asked, behind what it is to confirm, once.
+func TestStockIsAsked(t *testing.T) {
+	x, r := newStockSource(t), rand.New(rand.NewPCG(7, 8)) //nolint:gosec // a test
+	p := x.serve(id(1), "7000", "?", -2)
+	p.copied(t, "a new one")
+	for n := range 3 {
+		x.write(r)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		reached := make(chan int, 1)
+		go func() {
+			n, _ := x.s.Await(ctx, x.s.Dismissed(), 1, x.s.Tails(), false)
+			reached <- n
+		}()
+		count := func(sent []byte) int { return bytes.Count(sent, []byte(words[sayGetAck])) }
+		sent := p.until(t, func(sent []byte) bool { return count(sent) == n+1 })
+		before, _ := bytes.CutSuffix(sent, []byte(words[sayGetAck]))
+		if !x.marked(before) {
+			t.Errorf("it is asked before it has all: %.300q", before)
+		}
+		_, before, _ = bytes.Cut(before, []byte(words[saySelect]))
+		end := int64(len(words[saySelect]) + len(before))
+		p.Ack(end - 1) // not yet
+		run(t, x.e, "SET", "later", "1")
+		p.until(t, func(sent []byte) bool { return bytes.HasSuffix(sent, []byte("later\r\n$1\r\n1\r\n")) })
+		p.Ack(end)
+		if got := <-reached; got != 1 {
+			t.Errorf("%d replicas have all", got)
+		}
+		cancel()
+		if p.mu.Lock(); count(p.sent) != n+1 {
+			t.Errorf("asked %d times", count(p.sent)-n)
+		}
+		p.mu.Unlock()
+	}
+}
+
 // TestStreamIsBounded: what is remembered of a stream is bounded, whatever its length.
 func TestStreamIsBounded(t *testing.T) {
 	const most = 64 << 10

@@ -98,12 +98,17 @@ type order struct {
 	n    uint64 // groups of the last run, which is not in b yet
 }
 
-// words are what is in a stream beside groups.
-var words = [...]string{"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n", "*1\r\n$4\r\nPING\r\n"}
+// words are what is in a stream beside groups. Their numbers are in records.
+var words = [...]string{
+	"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n",
+	"*1\r\n$4\r\nPING\r\n",
+	"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n",
+}
 
 const (
 	saySelect = iota
 	sayPing
+	sayGetAck
 )
 
 func (o *order) add(mask uint64) {
