@@ -118,8 +118,21 @@ func announced(in *bufio.Reader) (size int64, mark string, err error) {
 	return size, "", nil
 }
 
-// isLost reports whether an error is that of a connection, not of what came over it.
+// settleError is why what was applied is not safe: whether it will be, nobody knows, so nothing more is applied.
+type settleError struct{ err error }
+
+// Error implements error.
+func (e *settleError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *settleError) Unwrap() error { return e.err }
+
+// isLost reports whether an error is that of a connection alone, not of what came over it or became of that. (Errors of the system, a disk's too, are
+// net.Errors.)
 func isLost(err error) bool {
+	if errors.As(err, new(*settleError)) {
+		return false
+	}
 	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
@@ -128,8 +141,10 @@ type tracker struct {
 	*link
 	s  *stream
 	to target
-	// offset is the server's up to which everything is applied and settled. It is what is acknowledged.
-	offset *atomic.Int64
+	// offset is the server's up to which everything is applied and settled. It is what is acknowledged. When run has returned, applied is the one up to
+	// which everything is applied.
+	offset  *atomic.Int64
+	applied int64
 	// settled is called when that has moved, or would have; rest when nothing more has come, or much. An error of it ends the work.
 	settled func()
 	rest    func(applied int64) error
@@ -143,12 +158,12 @@ func (t *tracker) run(ctx context.Context) error {
 	defer a.run()()
 	q := newRequests(t.in)
 	began := t.offset.Load()
-	applied := began
+	t.applied = began
 	settle := func() error {
 		if err := t.to.settle(); err != nil {
-			return err
+			return &settleError{err}
 		}
-		t.offset.Store(applied)
+		t.offset.Store(t.applied)
 		t.settled()
 		return nil
 	}
@@ -156,7 +171,7 @@ func (t *tracker) run(ctx context.Context) error {
 		if err := settle(); err != nil {
 			return err
 		}
-		return t.rest(applied)
+		return t.rest(t.applied)
 	}
 	q.idle = rest
 	for n := 1; ; n++ {
@@ -164,11 +179,11 @@ func (t *tracker) run(ctx context.Context) error {
 		ack := err == nil && isGetAck(args)
 		if err == nil {
 			if err = t.s.take(args); err != nil {
-				err = fmt.Errorf("offset %d: the command that follows: %w", applied, err)
+				err = fmt.Errorf("offset %d: the command that follows: %w", t.applied, err)
 			}
 		}
 		if err == nil && t.s.atRest() {
-			applied = began + q.at()
+			t.applied = began + q.at()
 		}
 		if err == nil && (ack || n%settleEvery == 0) {
 			err = rest()

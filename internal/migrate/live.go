@@ -48,7 +48,9 @@ type live struct {
 	to     *dir
 	s      stream
 	replid string
-	done   int64 // offset at which it is enough, -1: not known yet
+	// applied is the offset up to which everything is in to, safe or not.
+	applied int64
+	done    int64 // offset at which it is enough, -1: not known yet
 }
 
 func runLive(ctx context.Context, o *Options, r *Result) error {
@@ -72,7 +74,7 @@ func runLive(ctx context.Context, o *Options, r *Result) error {
 	if ctx.Err() != nil && o.Follow {
 		err = nil
 	}
-	r.Replid, r.Offset = l.replid, l.src.offset.Load()
+	r.Replid, r.Offset = l.replid, l.applied
 	r.Commands, r.Skipped = l.s.applied, l.s.skipped
 	if err != nil {
 		if !o.Follow {
@@ -93,6 +95,7 @@ func (l *live) begin(ctx context.Context) (*link, error) {
 	if p := &l.to.from; p.Replid != "" {
 		l.replid, l.s.current, l.s.rested = p.Replid, p.DB, p.DB
 		l.src.offset.Store(p.Offset)
+		l.applied = p.Offset
 		l.to.follow()
 		return nil, nil //nolint:nilnil // follow makes one
 	}
@@ -158,7 +161,7 @@ func (l *live) base(ctx context.Context) (*link, error) {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	l.replid = replid
+	l.replid, l.applied = replid, offset
 	l.src.offset.Store(offset)
 	return k, err
 }
@@ -215,11 +218,13 @@ func (l *live) resume(ctx context.Context) (*link, error) {
 
 // commands applies what comes on one link until it is enough, which is no error.
 func (l *live) commands(ctx context.Context, k *link) error {
-	err := (&tracker{
+	t := &tracker{
 		link: k, s: &l.s, to: l.to, offset: &l.src.offset,
 		settled: func() { l.src.commands.Store(int64(l.s.applied)) }, //nolint:gosec // a count
 		rest:    func(applied int64) error { return l.enough(ctx, applied) },
-	}).run(ctx)
+	}
+	err := t.run(ctx)
+	l.applied = t.applied
 	if errors.Is(err, errEnough) {
 		return nil
 	}

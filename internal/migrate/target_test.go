@@ -1,7 +1,12 @@
 package migrate
 
 import (
+	"bufio"
 	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/engine"
@@ -32,5 +37,38 @@ func TestSettleFails(t *testing.T) {
 		if to.settle() == nil {
 			t.Error("it is safe although it was not written")
 		}
+	}
+}
+
+// unsafe is a target on which nothing becomes safe.
+type unsafe struct{ groups int }
+
+func (u *unsafe) apply(log.FrameCause, [][][]byte) error { u.groups++; return nil }
+
+func (u *unsafe) settle() error { return syscall.ENOSPC }
+
+// TestTrackerKeepsBoth: what is applied and not safe is not acknowledged, and not asked for again: it would be applied twice.
+func TestTrackerKeepsBoth(t *testing.T) {
+	own, other := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, other) }() // acknowledgements
+	var offset atomic.Int64
+	offset.Store(7)
+	to := new(unsafe)
+	const incr = "*2\r\n$4\r\nINCR\r\n$1\r\nk\r\n"
+	go func() { _, _ = io.WriteString(other, incr+incr+"*1\r\n$5\r\nMULTI\r\n"+incr) }()
+	in := bufio.NewReader(own)
+	if _, err := in.Peek(1); err != nil { // all has come: nothing is settled before
+		t.Fatal(err)
+	}
+	tr := &tracker{
+		link: &link{nc: own, in: in}, s: &stream{to: to}, to: to, offset: &offset,
+		settled: func() { t.Error("nothing is settled") }, rest: func(int64) error { return nil },
+	}
+	err := tr.run(t.Context())
+	if want := int64(7 + 2*len(incr)); to.groups != 2 || tr.applied != want || offset.Load() != 7 {
+		t.Errorf("%d groups; applied %d, want %d; acknowledged %d", to.groups, tr.applied, want, offset.Load())
+	}
+	if isLost(err) || isLost(errors.Join(io.EOF, err)) || !isLost(io.EOF) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("taken for a lost connection: %v", err)
 	}
 }
