@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"syscall"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
@@ -97,6 +98,9 @@ func (s *shardScan) behind() (int64, error) {
 	buf := *buffers.Get().(*[]byte)
 	defer buffers.Put(&buf)
 	end, err := trimZeros(f, s.end.pos, s.size, buf)
+	if s.tolerant && errors.Is(err, syscall.EIO) { // what is there can't be read
+		end, err = s.size, nil
+	}
 	return end - s.end.pos, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"syscall"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
@@ -354,6 +355,8 @@ func (s *shardScan) ended(st *Stream, err error) error {
 		s.reason = corruptf("the last group is not whole")
 	case errors.Is(err, ErrCorrupt):
 		s.reason = err
+	case s.tolerant && errors.Is(err, syscall.EIO): // a bad sector
+		s.damage, s.lost, s.reason = append(s.damage, err), err, err
 	default:
 		return err
 	}

@@ -114,6 +114,13 @@ func damageObject(t *testing.T, store *s3.Server, expect func(int, string, ...st
 
 func TestArchivePlaces(t *testing.T) {
 	dir := t.TempDir()
+	rotten := t.TempDir()
+	if err := os.WriteFile(filepath.Join(rotten, "ARCHIVE"), []byte("{}\ncrc32c 00000000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := kevy("verify", "file://"+rotten); code != exitFound || !strings.Contains(out, "DAMAGE") || !strings.Contains(out, "ARCHIVE") {
+		t.Errorf("a damaged ARCHIVE: exit code %d, %s%s", code, out, errs)
+	}
 	for _, place := range []string{"file://" + dir + "/none", "file:///"} {
 		if code, _, errs := kevy("restore", "--from", dir, "--to", place); code != exitUsage || !strings.Contains(errs, "--to") {
 			t.Errorf("--to %s: exit code %d, %s", place, code, errs)

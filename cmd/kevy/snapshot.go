@@ -59,6 +59,11 @@ func snapshotFlags(o *snapshotOptions) *pflag.FlagSet {
 // check reads what is left of the command line.
 func (o *snapshotOptions) check(fs *pflag.FlagSet) error {
 	o.verb, o.dir = fs.Arg(0), fs.Arg(1)
+	for _, name := range []string{"dry-run", "keep", "keep-time", "log-keep-time"} {
+		if fs.Changed(name) && (o.verb == "list" || o.verb == "create") {
+			return fmt.Errorf("--%s goes with prune", name)
+		}
+	}
 	switch {
 	case o.verb != "list" && o.verb != "create" && o.verb != "prune":
 		return errors.New("want: kevy snapshot list|create|prune")

@@ -121,6 +121,8 @@ func TestSnapshotUsage(t *testing.T) {
 		{"snapshot list d e", exitUsage, `unexpected argument "e"`},
 		{"snapshot list --addr x", exitUsage, "--addr"},
 		{"snapshot prune d --keep 0", exitUsage, "--keep 0"},
+		{"snapshot create d --dry-run", exitUsage, "--dry-run goes with prune"},
+		{"snapshot list d --keep 3", exitUsage, "--keep goes with prune"},
 		{"snapshot prune d --nope", exitUsage, "--nope"},
 		{"snapshot prune --addr a:1 --keep-time 1h", exitUsage, "--keep-time"},
 		{"snapshot create --addr 127.0.0.1:1", exitFailed, "127.0.0.1:1"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kevydb/kevy/internal/history"
+	"github.com/kevydb/kevy/log"
 )
 
 // TestTools runs the tools on a directory in use, and on it when it is damaged.
@@ -47,6 +48,8 @@ func TestTools(t *testing.T) {
 	tail := l.Shards[1].Tail
 	expect(exitOK, "", "log", "dump", dir, "--shard", "1", "--from", tail.String())
 	expect(exitFailed, "no such generation", "log", "dump", dir, "--shard", "1", "--from", "77:0")
+	first := log.Cursor{Generation: l.Shards[1].Generations[0].Generation}
+	expect(exitFailed, "is behind", "log", "dump", dir, "--shard", "1", "--from", tail.String(), "--to", first.String())
 	expect(exitFailed, "say which", "log", "dump", dir, "--from", tail.String())
 	expect(exitOK, "sound", "verify", dir, "--deep")
 	expect(exitFound, "5 added, 0 removed", "diff", dir+"@latest", "@before:FLUSHALL", "--only", "added")

@@ -49,14 +49,7 @@ func verify(args []string, stdout, stderr io.Writer) int {
 		return t.verifyReplica(&ro)
 	}
 	o.Meter = &t.meter
-	src, gone, err := openPlace(dir)
-	if err != nil {
-		return t.fail(err)
-	}
-	defer gone()
-	stop := t.watch()
-	v, err := history.Verify(src, o)
-	stop()
+	v, err := t.verifyPlace(dir, o)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -67,6 +60,17 @@ func verify(args []string, stdout, stderr io.Writer) int {
 		return exitFound
 	}
 	return exitOK
+}
+
+// verifyPlace verifies what a place holds.
+func (t *tool) verifyPlace(place string, o history.VerifyOptions) (*history.Verified, error) {
+	src, gone, err := openPlace(place)
+	if err != nil {
+		return history.Unopened(place, err)
+	}
+	defer gone()
+	defer t.watch()()
+	return history.Verify(src, o)
 }
 
 func describeVerified(v *history.Verified) []byte {

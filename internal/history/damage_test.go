@@ -8,11 +8,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/testkit/gate"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -145,7 +147,8 @@ func (w *wounded) point(what string, h *history.History, pt history.Point) {
 	if err != nil {
 		w.refused++
 		if errors.Is(err, history.ErrNoPoint) || errors.Is(err, history.ErrDamaged) || errors.Is(err, log.ErrCorrupt) ||
-			errors.Is(err, snapshot.ErrCorrupt) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, log.ErrVersion) {
+			errors.Is(err, snapshot.ErrCorrupt) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, log.ErrVersion) ||
+			errors.Is(err, syscall.EIO) {
 			return
 		}
 		t.Errorf("%s: %s: %v", what, pt, err)
@@ -279,4 +282,34 @@ func TestFiles(t *testing.T) {
 		w.check("swapped "+name+" and "+other, f, true, base, place(other))
 	}
 	t.Logf("%d files, %d restores refused, %d places named", len(names), w.refused, w.named)
+}
+
+// TestBadSector: where the disk can't read a sector, verify names the file, nothing else is taken for what was there, and what needs no damaged
+// frame is made.
+func TestBadSector(t *testing.T) {
+	p := live(t, 62, 400)
+	p.seal()
+	p.s.Close()
+	w := &wounded{p: p, latest: &p.instants[len(p.instants)-1], whole: open(t, p.fs)}
+	for _, name := range files(t, p.fs, gate.Dir) {
+		at := int64(len(read(t, p.fs, name)) * 2 / 3)
+		f := faultfs.New(p.fs)
+		f.Inject(func(op faultfs.Op) error {
+			if op.Kind == faultfs.OpReadAt && op.Path == name && op.Offset <= at && at < op.Offset+op.N {
+				return syscall.EIO
+			}
+			return nil
+		})
+		w.check("a bad sector of "+name, f, true, place(name))
+		if path.Base(name) == "MANIFEST" {
+			continue
+		}
+		b, err := history.BuildFrom(history.Source{FS: f, Dir: gate.Dir}, history.BeforeDamage(), nil, nil)
+		if err != nil {
+			t.Errorf("before the bad sector of %s: %v", name, err)
+			continue
+		}
+		b.Release()
+	}
+	t.Logf("%d restores refused, %d places named", w.refused, w.named)
 }

@@ -84,13 +84,18 @@ func (d *dumper) open(h *History, i int, o *DumpOptions) error {
 	if o.From != nil {
 		from = *o.From
 	}
-	if _, err := h.chains[i].pos(from); err != nil {
+	start, err := h.chains[i].pos(from)
+	if err != nil {
 		return err
 	}
 	opts := log.ReaderOptions{Limit: log.LimitWritten, Follow: true}
 	if o.To != nil {
-		if _, err := h.chains[i].pos(*o.To); err != nil {
+		end, err := h.chains[i].pos(*o.To)
+		if err != nil {
 			return err
+		}
+		if end < start {
+			return noPointf("%s is behind %s", from, o.To)
 		}
 		opts.Limit, opts.End = log.LimitEnd, *o.To
 	}

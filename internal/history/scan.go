@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/bits"
 	"sync"
+	"syscall"
 
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
@@ -73,7 +74,7 @@ func (h *History) scan(shard int, from log.Cursor, stop stopFunc, salvage bool, 
 		case errors.Is(err, io.EOF):
 			g.cut, g.open = r.Cursor(), true
 			return g, nil
-		case err != nil && salvage && errors.Is(err, log.ErrCorrupt):
+		case err != nil && salvage && (errors.Is(err, log.ErrCorrupt) || errors.Is(err, syscall.EIO)): // or a bad sector
 			return g, nil
 		case err != nil:
 			return g, err

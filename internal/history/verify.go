@@ -64,21 +64,27 @@ func Verify(src Source, o VerifyOptions) (*Verified, error) {
 }
 
 func verify(src Source, o VerifyOptions) (*Verified, error) {
-	v := &Verified{Dir: src.Dir}
 	h, err := Open(src)
 	if err != nil {
-		if errors.Is(err, log.ErrCorrupt) || errors.Is(err, log.ErrVersion) {
-			v.found(-1, err)
-			return v, nil
-		}
-		return nil, err
+		return Unopened(src.Dir, err)
 	}
 	defer h.Close()
+	v := &Verified{Dir: src.Dir}
 	h.verifyLogs(v, o.Meter)
 	h.verifySets(v, o.Meter)
 	if o.Deep {
 		h.verifyDeep(v, o.Meter)
 	}
+	return v, nil
+}
+
+// Unopened is what Verify finds of a directory, or an archive, that can't be opened for err: damage, if that is what err is.
+func Unopened(dir string, err error) (*Verified, error) {
+	if !errors.Is(err, log.ErrCorrupt) && !errors.Is(err, log.ErrVersion) {
+		return nil, err
+	}
+	v := &Verified{Dir: dir}
+	v.found(-1, err)
 	return v, nil
 }
 
