@@ -139,8 +139,12 @@ func (a *Archiver) pass(ctx context.Context) error {
 	if err := a.shipLogs(ctx); err != nil {
 		return err
 	}
+	var unread error
 	for _, id := range sets {
-		if err := a.shipSet(ctx, id); err != nil {
+		err := a.shipSet(ctx, id)
+		if e, ok := errors.AsType[*unreadError](err); ok {
+			unread = errors.Join(unread, e)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -153,7 +157,7 @@ func (a *Archiver) pass(ctx context.Context) error {
 		}
 		a.sweep = false
 	}
-	return a.removeRetired(ctx)
+	return errors.Join(unread, a.removeRetired(ctx))
 }
 
 // open reads the manifest and checks that the archive is this directory's.
@@ -173,8 +177,7 @@ func (a *Archiver) open(ctx context.Context) error {
 			}
 		}
 		if n > 0 {
-			return fmt.Errorf("%w: %s has %d objects of an archive but no %s: it is lost, or not written yet by another kevy; "+
-				"restore it, or name a place that is empty", ErrCorrupt, a.o.Store, n, manifestName)
+			return lostManifest(a.o.Store, n)
 		}
 		m = &manifest{HashSeed: a.dir.HashSeed()}
 		if err := writeManifest(ctx, a.o.Store, m); err != nil {
@@ -260,6 +263,8 @@ func (a *Archiver) publish(ctx context.Context, m *manifest) error {
 	if !bytes.Equal(now, a.last) {
 		return fmt.Errorf("archive: another kevy writes to %s too: %s has changed", a.o.Store, manifestName)
 	}
+	live := m.live() // an archive that is begun anew may use a name again
+	m.Retired = slices.DeleteFunc(m.Retired, func(r retired) bool { return live[r.Name] })
 	if err := writeManifest(ctx, a.o.Store, m); err != nil {
 		return err
 	}

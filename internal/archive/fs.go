@@ -28,7 +28,8 @@ type FS struct {
 type entry struct {
 	bytes   []byte
 	objects []object
-	parts   bool // the objects are no file by themselves: they are always fetched, so that damage is named by object
+	raw     *log.Copy // in place of objects: a sealed segment, shown raw
+	parts   bool      // the objects are no file by themselves: they are always fetched, so that damage is named by object
 	size    int64
 	ms      int64
 }
@@ -36,11 +37,12 @@ type entry struct {
 // OpenFS opens an archive for reading, as the directory dir of fsys. Close lets go of what was fetched.
 func OpenFS(ctx context.Context, s Store) (fsys *FS, dir string, err error) {
 	m, err := readManifest(ctx, s)
+	if err == nil && m == nil {
+		err = noManifest(ctx, s)
+	}
 	switch {
 	case err != nil:
 		return nil, "", err
-	case m == nil:
-		return nil, "", fmt.Errorf("%s is no archive: it has no object %s", s, manifestName)
 	case len(m.Shards) == 0:
 		return nil, "", fmt.Errorf("%s: the archive was begun, and nothing is in it yet", s)
 	}
@@ -48,7 +50,7 @@ func OpenFS(ctx context.Context, s Store) (fsys *FS, dir string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	f := &FS{dir: path.Clean(s.String()), files: make(map[string]*entry), dirs: make(map[string][]string), cache: newCache(ctx, s)}
+	f := newFS(s, newCache(ctx, s))
 	f.add("MANIFEST", &entry{bytes: doc, size: int64(len(doc)), ms: m.CutMS})
 	for i := range m.Shards {
 		for _, g := range m.Shards[i].Segments {
@@ -65,11 +67,37 @@ func OpenFS(ctx context.Context, s Store) (fsys *FS, dir string, err error) {
 			f.add(o.Name, &entry{objects: []object{o}, size: o.Size, ms: set.TimeMS})
 		}
 	}
-	for _, names := range f.dirs {
-		slices.Sort(names)
-	}
 	return f, f.dir, nil
 }
+
+func newFS(s Store, c *cache) *FS {
+	return &FS{dir: path.Clean(s.String()), files: make(map[string]*entry), dirs: make(map[string][]string), cache: c}
+}
+
+// noManifest says what a place without a manifest is.
+func noManifest(ctx context.Context, s Store) error {
+	n := 0
+	err := s.List(ctx, "", func(name string, _ int64) {
+		if ours.MatchString(name) {
+			n++
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return fmt.Errorf("%s is no archive: it has no object %s", s, manifestName)
+	}
+	return lostManifest(s, n)
+}
+
+// lostManifest is the error of an archive with n objects that has no manifest.
+func lostManifest(s Store, n int) error {
+	return fmt.Errorf("%w: %s has %d objects of an archive but no %s: it is lost, or not written yet by another kevy (%s)", ErrCorrupt, s, n, manifestName, remedy)
+}
+
+// remedy is what can be done about a manifest that can't be read.
+const remedy = "kevy restore --rebuild-manifest makes it anew if the rest proves whole"
 
 // outline is the MANIFEST of the directory that the archive is shown as.
 func (m *manifest) outline() ([]byte, error) {
@@ -114,13 +142,13 @@ func (f *FS) Open(name string) (vfs.File, error) {
 	return &file{fs: f, entry: e}, nil
 }
 
-// ReadDir lists a directory.
+// ReadDir lists a directory, sorted.
 func (f *FS) ReadDir(name string) ([]string, error) {
 	names, ok := f.dirs[name]
 	if !ok {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
 	}
-	return slices.Clone(names), nil
+	return slices.Sorted(slices.Values(names)), nil
 }
 
 // Stat describes a file or a directory.
@@ -222,9 +250,12 @@ func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 	if off >= f.entry.size {
 		return 0, io.EOF
 	}
-	if b := f.entry.bytes; b != nil {
-		n = copy(p, b[off:])
-	} else {
+	switch e := f.entry; {
+	case e.bytes != nil:
+		n = copy(p, e.bytes[off:])
+	case e.raw != nil:
+		return e.raw.ReadAt(p, off)
+	default:
 		n, err = f.readObjects(p, off)
 	}
 	if err == nil && n < len(p) {

@@ -62,6 +62,8 @@ func TestLargeObjects(t *testing.T) {
 	l := many(t, files, 5)
 	l.save()
 	l.pass()
+	l.o.Grace = 1
+	l.open2()
 	for _, name := range names(t, files) {
 		whole := content(t, files, name)
 		if !strings.HasPrefix(name, "shard-") && !strings.HasPrefix(name, "snapshots/") {

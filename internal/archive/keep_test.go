@@ -82,6 +82,26 @@ func TestGrace(t *testing.T) {
 	b.Release()
 }
 
+// TestNameAgain: an archive in which nothing is yet becomes that of another directory, whose objects have the same names: they stay.
+func TestNameAgain(t *testing.T) {
+	store := archive.NewFileStore(vfs.NewMem(), place)
+	l := newLife(t, 52, store)
+	l.pass()
+	x := &life{t: t, rng: l.rng, fs: crashfs.New(), store: store, s: l.s, o: archive.Options{Grace: time.Second}}
+	x.open()
+	defer func() { _ = x.s.E.Close(false) }()
+	x.pass()
+	for range 3 {
+		x.s.Do("SET a 1") // the other shard has nothing yet
+		x.record()
+		x.pass()
+		x.s.Clock.Advance(2000)
+	}
+	if n := x.check(); n != 2*len(x.instants) {
+		t.Errorf("%d of %d points were restored", n, 2*len(x.instants))
+	}
+}
+
 // TestHold takes snapshots and drops log while the archive can't be reached: no segment is lost to it.
 func TestHold(t *testing.T) {
 	l := newLife(t, 43, archive.NewFileStore(vfs.NewMem(), place))
@@ -186,7 +206,7 @@ func TestFirstPutKilled(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

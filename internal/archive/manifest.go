@@ -115,6 +115,15 @@ type retired struct {
 
 // names returns all objects that the manifest knows.
 func (m *manifest) names() map[string]bool {
+	known := m.live()
+	for _, r := range m.Retired {
+		known[r.Name] = true
+	}
+	return known
+}
+
+// live returns the objects that make up the archive.
+func (m *manifest) live() map[string]bool {
 	known := map[string]bool{manifestName: true}
 	for i := range m.Shards {
 		for _, s := range m.Shards[i].Segments {
@@ -127,9 +136,6 @@ func (m *manifest) names() map[string]bool {
 		for _, o := range s.Files {
 			known[o.Name] = true
 		}
-	}
-	for _, r := range m.Retired {
-		known[r.Name] = true
 	}
 	return known
 }
@@ -269,6 +275,9 @@ func readManifest(ctx context.Context, s Store) (*manifest, error) {
 	}
 	m, err := decodeManifest(b)
 	if err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			err = fmt.Errorf("%w (%s)", err, remedy)
+		}
 		return nil, fmt.Errorf("%s/%s: %w", s, manifestName, err)
 	}
 	return m, nil

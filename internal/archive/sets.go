@@ -29,6 +29,15 @@ func (a *Archiver) localSets() (ids []string, err error) {
 	return ids, nil
 }
 
+// unreadError is a set that can't be read here: newer ones, and retention, do not wait for it.
+type unreadError struct {
+	id  string
+	err error
+}
+
+func (e *unreadError) Error() string { return "archive: snapshot set " + e.id + ": " + e.err.Error() }
+func (e *unreadError) Unwrap() error { return e.err }
+
 // shipSet takes a snapshot set. One that is removed meanwhile, or from which the archive has no log, is left out; so is
 // a damaged one, with a warning: the log leads past it.
 func (a *Archiver) shipSet(ctx context.Context, id string) error {
@@ -41,7 +50,7 @@ func (a *Archiver) shipSet(ctx context.Context, id string) error {
 		a.skipped[id] = true
 		return nil
 	case err != nil:
-		return err
+		return &unreadError{id, err}
 	}
 	cursors := set.Cursors()
 	for i, c := range cursors {

@@ -116,8 +116,7 @@ func mergeLineage(p *shardPart, lineage []log.Lineage, upTo uint64) []log.Lineag
 	return all
 }
 
-// shipWhole takes a segment that has ended: sealed, if it is worth it. A damaged one is taken as it is, which INFO shows and verify
-// names: what lies behind it can be restored from a newer set all the same.
+// shipWhole takes a segment that has ended: sealed, if it is worth it.
 func (a *Archiver) shipWhole(ctx context.Context, m *manifest, shard int, s *segment, info *log.SegmentInfo) error {
 	if s.Whole {
 		return nil
@@ -126,29 +125,69 @@ func (a *Archiver) shipWhole(ctx context.Context, m *manifest, shard int, s *seg
 		a.o.Logger.Warn("a segment goes to the archive as it is: it can't be sealed", "shard", shard, "segment", s.Number, "error", err)
 	}
 	c, err := a.dir.Log(shard).OpenCopy(s.Number)
+	if errors.Is(err, ErrCorrupt) {
+		return a.shipUnread(ctx, m, shard, s, info, err)
+	}
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	end, err := c.End(s.Start, log.HeaderBytes, info.End)
-	if errors.Is(err, ErrCorrupt) {
-		a.o.Logger.Error("a damaged segment goes to the archive as it is", "shard", shard, "segment", s.Number, "error", err)
-		end, err = info.RawBytes, nil
+	s.Whole = true
+	switch src, size := c.Sealed(); {
+	case errors.Is(err, ErrCorrupt):
+		return a.shipDamaged(ctx, m, shard, s, info, c, err)
+	case err != nil:
+		return err
+	case src == nil:
+		return a.addPart(ctx, m, shard, s, c, end, info.End)
+	default:
+		return a.shipSealed(ctx, m, shard, s, src, size)
 	}
+}
+
+// shipDamaged takes a segment that is damaged on disk, which INFO shows and verify names: what lies behind it can be restored from a newer set
+// all the same. What the archive has of it was sound when it was sent, and stays; the rest comes as it is. A sealed one, whose rest
+// can't be had by itself, comes as a whole, unless more of it is in the archive than can be read here.
+func (a *Archiver) shipDamaged(ctx context.Context, m *manifest, shard int, s *segment, info *log.SegmentInfo, c *log.Copy, cause error) error {
+	a.o.Logger.Error("a damaged segment goes to the archive as it is", "shard", shard, "segment", s.Number, "error", cause)
+	_, rest := c.End(log.Cursor{Generation: s.Start.Generation, Offset: s.end()}, max(s.bytes(), log.HeaderBytes), info.End)
+	src, size := c.Sealed()
+	switch bad, _ := errors.AsType[*log.CorruptError](cause); {
+	case src == nil || rest == nil:
+		return a.addPart(ctx, m, shard, s, c, info.RawBytes, info.End)
+	case len(s.Parts) > 0 && bad != nil && bad.Cursor.Offset <= s.end():
+		return nil
+	}
+	return a.shipSealed(ctx, m, shard, s, src, size)
+}
+
+// shipUnread takes a sealed segment whose header or index is damaged, so that nothing in it can be read: its file as it is, unless the archive has something of it.
+func (a *Archiver) shipUnread(ctx context.Context, m *manifest, shard int, s *segment, info *log.SegmentInfo, cause error) error {
+	a.o.Logger.Error("a segment that can't be read goes to the archive as it is", "shard", shard, "segment", s.Number, "error", cause)
+	if s.Whole = true; len(s.Parts) > 0 {
+		return nil
+	}
+	f, err := a.src.FS.Open(info.File)
 	if err != nil {
 		return err
 	}
-	src, size := c.Sealed()
-	if src == nil {
-		s.Whole = true
-		return a.addPart(ctx, m, shard, s, c, end, info.End)
+	defer f.Close() //nolint:errcheck // only read
+	size, err := f.Size()
+	if err != nil {
+		return err
 	}
+	return a.shipSealed(ctx, m, shard, s, f, size)
+}
+
+// shipSealed takes a sealed file in place of parts.
+func (a *Archiver) shipSealed(ctx context.Context, m *manifest, shard int, s *segment, src io.ReaderAt, size int64) error {
 	o, err := a.upload(ctx, fmt.Sprintf("shard-%02d/%020d.sealed", shard, s.Number), src, size)
 	if err != nil {
 		return err
 	}
 	m.retire(a.src.Now(), s.objects()...)
-	s.Sealed, s.Parts, s.Whole = &o, nil, true
+	s.Sealed, s.Parts = &o, nil
 	return nil
 }
 
@@ -166,6 +205,16 @@ func (a *Archiver) shipPart(ctx context.Context, m *manifest, shard int, s *segm
 	return a.addPart(ctx, m, shard, s, c, end, to)
 }
 
+// unchanged reports whether the disk still has a part's bytes. One that it has not stays in the archive as it was sent.
+func (a *Archiver) unchanged(c *log.Copy, p *part) bool {
+	n, crc, err := sum(io.NewSectionReader(c, p.From, p.Size))
+	if err == nil && n == p.Size && crc == p.CRC {
+		return true
+	}
+	a.o.Logger.Error("a segment was damaged after it went to the archive, which keeps what it has", "object", p.Name, "error", err)
+	return false
+}
+
 // addPart takes the raw bytes before end, which are the frames before the offset to.
 func (a *Archiver) addPart(ctx context.Context, m *manifest, shard int, s *segment, c *log.Copy, end int64, to uint64) error {
 	from := s.bytes()
@@ -173,7 +222,7 @@ func (a *Archiver) addPart(ctx context.Context, m *manifest, shard int, s *segme
 		return nil
 	}
 	n := len(s.Parts)
-	for n > 0 && s.Parts[n-1].Size <= end-from {
+	for n > 0 && s.Parts[n-1].Size <= end-from && a.unchanged(c, &s.Parts[n-1]) {
 		n--
 		from = s.Parts[n].From
 	}
@@ -208,13 +257,14 @@ func (a *Archiver) upload(ctx context.Context, name string, src io.ReaderAt, siz
 		return o, err
 	}
 	a.noteShipped(size)
-	n, got, err := sumObject(ctx, a.o.Store, name)
-	if err != nil {
-		return o, err
+	return o, o.readBack(ctx, a.o.Store)
+}
+
+// readBack compares an object that was written with what it should be.
+func (o *object) readBack(ctx context.Context, s Store) error {
+	n, crc, err := sumObject(ctx, s, o.Name)
+	if err == nil && (n != o.Size || crc != o.CRC) {
+		err = fmt.Errorf("%w: %s/%s reads back as %d bytes with checksum %08x, written were %d with %08x", ErrCorrupt, s, o.Name, n, crc, o.Size, o.CRC)
 	}
-	if n != size || got != crc {
-		return o, fmt.Errorf("%w: %s/%s reads back as %d bytes with checksum %08x, written were %d with %08x",
-			ErrCorrupt, a.o.Store, name, n, got, size, crc)
-	}
-	return o, nil
+	return err
 }
