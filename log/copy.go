@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/kevydb/kevy/internal/vfs"
 )
 
 // Copy is a segment held open to be copied elsewhere. Its bytes are those of the raw segment, whether it is sealed by now
-// or not. A floor (SetFloor) keeps the segment from being dropped before it is opened. Not safe for concurrent use.
+// or not. A floor (SetFloor) keeps the segment from being dropped before it is opened. Only ReadAt is safe for concurrent use.
 type Copy struct {
 	s *segment
 	h *handle
@@ -26,6 +28,32 @@ func (l *Log) OpenCopy(number uint64) (*Copy, error) {
 	}
 	return nil, fmt.Errorf("%w: segment %d of shard %d", ErrGone, number, l.shard)
 }
+
+// OpenSegment opens a segment by its file alone, raw or sealed, below a directory that need not be whole. Only the header
+// is checked: it must be that of the shard and number.
+func OpenSegment(fsys vfs.FS, dir string, shard int, number uint64) (*Copy, error) {
+	s := &shardScan{fs: fsys, shard: shard, dir: shardDir(dir, shard), man: &shardManifest{}}
+	if _, err := s.numbers(); err != nil {
+		return nil, err
+	}
+	name, err := s.fileOf(number)
+	if err != nil {
+		return nil, err
+	}
+	seg, _, err := s.openHeader(name, number)
+	if err != nil {
+		return nil, err
+	}
+	seg.cache = &chunkCache{}
+	h, err := seg.acquire()
+	if err != nil {
+		return nil, err
+	}
+	return &Copy{seg, h}, nil
+}
+
+// Size returns the length of the segment in raw bytes.
+func (c *Copy) Size() int64 { return c.s.end.Load() }
 
 // Close ends the use of c.
 func (c *Copy) Close() { c.h.release() }

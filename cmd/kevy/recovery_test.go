@@ -47,6 +47,7 @@ func TestRecoveryDoc(t *testing.T) {
 	r.massDel()
 	deployed := r.deploy()
 	r.archived(lost, deployed)
+	r.lostArchive()
 	r.run("What can be restored", 0)
 	r.lost()
 	r.damage()
@@ -218,6 +219,41 @@ func (r *recoveryDoc) archived(lost, deployed string) {
 	if out := r.run(section, 2, deployed); !strings.Contains(out, "0 added, 0 removed, 0 changed, 0 with") {
 		r.t.Errorf("what has changed, from the archive: %s", out)
 	}
+}
+
+// lostArchive takes the archive's manifest away, and goes on with one that is made anew.
+func (r *recoveryDoc) lostArchive() {
+	const section = "From the archive"
+	r.must("SAVE")
+	url := "file://" + r.backups()
+	await(r.t, "the set is in the archive", func() bool {
+		code, out, _ := kevy("snapshot", "list", url)
+		return code == exitOK && strings.HasPrefix(out, "*")
+	})
+	archived(r.t, r.conn)
+	if err := os.Remove(filepath.Join(r.backups(), "ARCHIVE")); err != nil {
+		r.t.Fatal(err)
+	}
+	if code, out, errs := kevy("verify", url); code != exitFound || !strings.Contains(out, "--rebuild-manifest") {
+		r.t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	if out := r.run(section, 3); !strings.Contains(out, "made anew") || !strings.Contains(out, "sound") {
+		r.t.Errorf("the archive: %s", out)
+	}
+	r.must("MSET", "after", "it", "was", "made", "anew", "1")
+	want := r.digest("")
+	archived(r.t, r.conn)
+	to := filepath.Join(r.dir, "from-rebuilt")
+	if code, out, errs := kevy("restore", "--from", url, "--to", to); code != exitOK || !strings.Contains(want, digestOf(out)) {
+		r.t.Errorf("exit code %d, %s%s; want %s", code, out, errs, want)
+	}
+}
+
+// digestOf is the digest that restore has printed.
+func digestOf(out string) string {
+	_, rest, _ := strings.Cut(out, "digest ")
+	digest, _, _ := strings.Cut(rest, ",")
+	return digest
 }
 
 func (r *recoveryDoc) massDel() {

@@ -16,6 +16,7 @@ import (
 
 const restoreUsage = `Usage: kevy restore --from DIR --to DIR2 [point] [flags]
        kevy restore --from redis://HOST:PORT --to DIR2 [--follow] [--prefix P]
+       kevy restore --from URL --rebuild-manifest [--dry-run]
 
 DIR may be the URL of an archive: file:///dir or s3://bucket/prefix?endpoint=...&region=...
 
@@ -34,11 +35,12 @@ Points (one of them):
 
 From a running server (redis://[[user]:password@]host:port, rediss:// with TLS; password by default from the environment variable
 KEVY_REQUIREPASS) it takes what there is now, while writes go on there; with --follow it keeps DIR2 in step until it is
-interrupted, and says how far behind it is.
+interrupted, and says how far behind it is. A copy that was interrupted so, and not written to since, goes on when it is named again.
 
 --time and --before never tear a group: over all shards it is in as a whole or not at all.
 A directory whose MANIFEST is lost or damaged is refused. With --rebuild-manifest it is made anew, in memory, from segments and the
-newest snapshot set, all of which is read before it is trusted.
+newest snapshot set, all of which is read before it is trusted. Of an archive (without --to) it puts ARCHIVE back, which all tools and the server
+that archives there then go on with.
 
 Times are read in the local time zone (TZ) unless they name one:
   %s
@@ -78,7 +80,7 @@ func restoreFlags(o *restoreOptions) *pflag.FlagSet {
 	fs.StringVar(&o.prefix, "prefix", "", "restore only keys that start with this")
 	fs.BoolVar(&o.keepExpired, "keep-expired", false, "keep keys (and fields) whose deadline has passed by now, without it")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "only print the plan")
-	fs.BoolVar(&o.rebuild, "rebuild-manifest", false, "the directory has lost its MANIFEST: make it anew, in memory, if all the rest proves whole")
+	fs.BoolVar(&o.rebuild, "rebuild-manifest", false, "the directory has lost its MANIFEST, or the archive its ARCHIVE: make it anew if all the rest proves whole")
 	fs.BoolVar(&o.follow, "follow", false, "from a server: keep the copy in step until interrupted")
 	return fs
 }
@@ -158,23 +160,26 @@ func restore(args []string, stdout, stderr io.Writer) int {
 			return fmt.Errorf("unexpected argument %q", fs.Arg(0))
 		case o.from == "":
 			return errors.New("--from is missing: name the data directory to restore from")
-		case o.to == "" && !o.dryRun:
+		case o.to == "" && !o.dryRun && !o.rebuildsArchive():
 			return errors.New("--to is missing: name the data directory to make")
-		case o.rebuild && archive.IsURL(o.from):
-			return errors.New("--rebuild-manifest goes with a data directory: an archive has no MANIFEST")
 		case archive.IsURL(o.to):
 			return errors.New("--to is the URL of an archive: name a data directory to make; a server that uses it archives it")
 		}
 		if err := o.checkServer(); err != nil {
 			return err
 		}
-		point, err = o.point(time.Now())
+		if point, err = o.point(time.Now()); err == nil && o.rebuildsArchive() {
+			err = o.checkRebuild(point)
+		}
 		return err
 	}); done {
 		return code
 	}
 	if isServer(o.from) {
 		return restoreServer(t, &o)
+	}
+	if o.rebuildsArchive() {
+		return t.rebuildArchive(&o)
 	}
 	src, done, err := openPlace(o.from)
 	if err != nil {

@@ -123,7 +123,8 @@ func TestToolFlags(t *testing.T) {
 		"restore --from a --to b --shard-cursors 1:2,x":        "--shard-cursors",
 		"restore --from a --to b --latest --at 1:2":            "exclude each other",
 		"restore --from a --to b --since -5m":                  "--since goes with --before",
-		"restore --from file:///a --to b --rebuild-manifest":   "an archive has no MANIFEST",
+		"restore --from file:///a --to b --rebuild-manifest":   "restores nothing",
+		"restore --from s3://a --latest --rebuild-manifest":    "restores nothing",
 		"restore --from redis://a:1 --to b --rebuild-manifest": "--rebuild-manifest goes with",
 	} {
 		code, out, errs := kevy(strings.Fields(line)...)

@@ -35,4 +35,5 @@
 //	archiver.go, status.go     passes, back-off, what INFO shows
 //	ship.go, sets.go, keep.go  a pass: segments, snapshot sets, retention
 //	fs.go, cache.go            reading
+//	lost.go, rebuild.go        an archive that has lost its manifest
 package archive

@@ -93,6 +93,14 @@ func (a *Archiver) abandon() error {
 	return nil
 }
 
+// setObject is the name of the object that has a file of a set.
+func setObject(id, file string) string { return "snapshots/" + id + "/" + file }
+
+// shardObject is setObject for a shard's file.
+func shardObject(id string, shard int) string {
+	return setObject(id, path.Base(snapshot.ShardPath("", shard)))
+}
+
 func (a *Archiver) uploadFile(ctx context.Context, dir, id, name string) (object, error) {
 	f, err := a.src.FS.Open(path.Join(dir, name))
 	if err != nil {
@@ -102,7 +110,7 @@ func (a *Archiver) uploadFile(ctx context.Context, dir, id, name string) (object
 	if err != nil {
 		return object{}, errors.Join(err, f.Close())
 	}
-	o, err := a.upload(ctx, "snapshots/"+id+"/"+name, f, size)
+	o, err := a.upload(ctx, setObject(id, name), f, size)
 	return o, errors.Join(err, f.Close())
 }
 

@@ -110,28 +110,33 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// powerFails is a file system whose machine loses its power before operation at that changes something; after is what is left then, nil before.
+func powerFails(at int) (ffs *faultfs.FS, after func() *crashfs.FS) {
+	n, base := 0, crashfs.New()
+	var left *crashfs.FS
+	ffs = faultfs.New(base)
+	ffs.Inject(func(op faultfs.Op) error {
+		if mutates(op.Kind) {
+			n++
+		}
+		if n < at {
+			return nil
+		}
+		if left == nil {
+			left = base.CrashClone(rand.New(rand.NewPCG(uint64(at), 5)))
+		}
+		return syscall.EIO
+	})
+	return ffs, func() *crashfs.FS { return left }
+}
+
 // TestCrashes lets the power of the archive's machine fail before each operation that changes something there, and the server go
 // on against what is left. Whatever the manifest then names is there.
 func TestCrashes(t *testing.T) {
 	total, crashes := sweeps(t, mutates), 0
 	stride := *strideFlag
 	for at := 1 + rand.IntN(stride); at <= total; at += stride {
-		rng := rand.New(rand.NewPCG(uint64(at), 5))
-		n, base := 0, crashfs.New()
-		var after *crashfs.FS
-		ffs := faultfs.New(base)
-		ffs.Inject(func(op faultfs.Op) error {
-			if mutates(op.Kind) {
-				n++
-			}
-			if n < at {
-				return nil
-			}
-			if after == nil {
-				after = base.CrashClone(rng)
-			}
-			return syscall.EIO
-		})
+		ffs, after := powerFails(at)
 		l := newLife(t, 31, archive.NewFileStore(ffs, place))
 		l.o = archive.Options{KeepSets: 1, Grace: 1000}
 		l.restart()
@@ -142,7 +147,7 @@ func TestCrashes(t *testing.T) {
 				return
 			}
 			crashed = true
-			l.store = archive.NewFileStore(after, place)
+			l.store = archive.NewFileStore(after(), place)
 			if _, _, err := archive.OpenFS(context.Background(), l.store); err == nil {
 				l.sound()
 			}

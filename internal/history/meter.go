@@ -31,6 +31,12 @@ func (m *Meter) add(n uint64) {
 	}
 }
 
+// Set begins a phase, or goes on with it, of which so much is done.
+func (m *Meter) Set(phase string, done, total uint64) {
+	m.Begin(phase, total)
+	m.At(done)
+}
+
 // At says how much of the phase is done.
 func (m *Meter) At(n uint64) {
 	if m != nil {

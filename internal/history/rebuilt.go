@@ -52,6 +52,26 @@ func Rebuilt(src Source, m *Meter) (Source, error) {
 	return src, nil
 }
 
+// Proven is Rebuilt, and finds where the logs end: the newest cursors that tear no group, whichever shards have something behind them.
+func Proven(src Source, m *Meter) (proven Source, ends []log.Cursor, err error) {
+	if proven, err = Rebuilt(src, m); err != nil {
+		return proven, nil, err
+	}
+	h, err := Open(proven)
+	if err != nil {
+		return proven, nil, err
+	}
+	defer h.Close()
+	pl, err := h.Plan(BeforeDamage(), m)
+	if err != nil {
+		return proven, nil, err
+	}
+	for _, s := range pl.Shards {
+		ends = append(ends, s.To)
+	}
+	return proven, ends, nil
+}
+
 var shardDir = regexp.MustCompile(`^shard-\d\d$`)
 
 // findLost finds the newest set that is whole, and in it what the manifest said.
