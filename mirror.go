@@ -264,6 +264,7 @@ func (m *Mirror) load(ctx context.Context, workers []*mirrorShard, had int) erro
 		had = max(had, p.shards)
 		if p.shards == n && p.scope == w.scope.sum() {
 			w.pos = p
+			w.note(func(s *MirrorStatus) { s.Cursor, s.Rebuilding = p.cursor, !p.done })
 		}
 	}
 	for i := n; i < had; i++ {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
+
+	"github.com/kevydb/kevy/internal/vfs"
 )
 
 // Bridge is a group that the beginning of a generation cuts in two: the first part is the last group of the old
@@ -118,5 +120,5 @@ func (s *shardScan) removeStray(r *ShardRecovery) error {
 			r.CutFile = name
 		}
 	}
-	return removeIfThere(s.fs, s.stray)
+	return vfs.RemoveIfThere(s.fs, s.stray)
 }

@@ -311,7 +311,7 @@ func (l *Log) gaveUp(number uint64, err error) error {
 // dropNext durably removes a segment file that did not become part of the log: it must not come
 // back after a crash, when the segment before it has grown.
 func (l *Log) dropNext(name string) error {
-	if err := removeIfThere(l.fs, name); err != nil {
+	if err := vfs.RemoveIfThere(l.fs, name); err != nil {
 		return err
 	}
 	return l.fs.SyncDir(l.path)

@@ -73,7 +73,7 @@ func keepAside(fsys vfs.FS, f vfs.File, from, to int64, parent, dir, name string
 	if err := fsys.MkdirAll(dir); err != nil {
 		return false, err
 	}
-	if err := removeIfThere(fsys, name); err != nil {
+	if err := vfs.RemoveIfThere(fsys, name); err != nil {
 		return false, err
 	}
 	out, err := fsys.Create(name)

@@ -8,8 +8,6 @@ import (
 	"path"
 	"sync"
 	"sync/atomic"
-
-	"github.com/kevydb/kevy/internal/vfs"
 )
 
 // Dir is an open data directory: the logs of all shards and the manifest. Safe for concurrent use.
@@ -408,13 +406,6 @@ func parallel(n int, f func(i int) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-func removeIfThere(fsys vfs.FS, name string) error {
-	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // create makes the files of a new directory and publishes its manifest: that of an empty store that

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"sort"
+
+	"github.com/kevydb/kevy/internal/vfs"
 )
 
 // A directory that follows has the history of another store: its frames come by AppendRaw, its generations by
@@ -189,7 +191,7 @@ func (d *Dir) makeBase(shard int, number uint64, b *Base) error {
 		shard: shard, number: number, generation: c.Generation, base: c.Offset, parent: c.Generation, parentOff: c.Offset,
 		prev: number - 1, prevSize: headerBytes, cause: lin[len(lin)-1].Cause, createdMS: d.o.Now(), lastTimeMS: b.TimeMS,
 	}
-	if err := removeIfThere(d.o.FS, path.Join(dir, segmentName(number))); err != nil {
+	if err := vfs.RemoveIfThere(d.o.FS, path.Join(dir, segmentName(number))); err != nil {
 		return err
 	}
 	seg, err := createSegment(d.o.FS, dir, h, headerBytes)

@@ -213,7 +213,7 @@ func reserveManifest(fsys vfs.FS, dir string, m *manifest) error {
 		return err
 	}
 	temp := path.Join(dir, manifestTemp)
-	if err := removeIfThere(fsys, temp); err != nil {
+	if err := vfs.RemoveIfThere(fsys, temp); err != nil {
 		return err
 	}
 	f, err := fsys.Create(temp)

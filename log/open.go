@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"sync"
+
+	"github.com/kevydb/kevy/internal/vfs"
 )
 
 // Open opens a data directory, or creates it if there is none, and recovers it as DESIGN 4.3 says.
@@ -124,14 +126,14 @@ func (d *Dir) load(rec *Recovery) error {
 		if s.Unborn == 0 {
 			continue
 		}
-		if err := removeIfThere(fsys, path.Join(shardDir(dir, i), segmentName(s.Unborn))); err != nil {
+		if err := vfs.RemoveIfThere(fsys, path.Join(shardDir(dir, i), segmentName(s.Unborn))); err != nil {
 			return err
 		}
 		if err := fsys.SyncDir(shardDir(dir, i)); err != nil {
 			return err
 		}
 	}
-	return removeIfThere(fsys, path.Join(dir, manifestTemp))
+	return vfs.RemoveIfThere(fsys, path.Join(dir, manifestTemp))
 }
 
 func (d *Dir) create() (*manifest, error) {

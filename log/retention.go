@@ -195,9 +195,9 @@ func (l *Log) remove(gone []*segment) (n int, err error) {
 
 // remove removes the segment's file, and the raw one that may be left beside a sealed one.
 func (s *segment) remove() error {
-	err := removeIfThere(s.fs, s.path())
+	err := vfs.RemoveIfThere(s.fs, s.path())
 	if s.sealed.Load() {
-		err = errors.Join(err, removeIfThere(s.fs, path.Join(s.dir, segmentName(s.number))))
+		err = errors.Join(err, vfs.RemoveIfThere(s.fs, path.Join(s.dir, segmentName(s.number))))
 	}
 	return err
 }
@@ -219,7 +219,7 @@ func sweep(fsys vfs.FS, dir string, keep uint64) error {
 	for _, name := range names {
 		n, sealed, ok := segmentNumber(name)
 		if (ok && (n < keep || (sealed && raw[n]))) || strings.HasSuffix(name, sealedSuffix+tempSuffix) {
-			if err := removeIfThere(fsys, path.Join(dir, name)); err != nil {
+			if err := vfs.RemoveIfThere(fsys, path.Join(dir, name)); err != nil {
 				return fmt.Errorf("log: removing what is no part of the log: %w", err)
 			}
 		}

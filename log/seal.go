@@ -144,14 +144,14 @@ func (d *Dir) sealSegment(l *Log, s *segment) error {
 		err = l.checkSealed(s, raw)
 	}
 	if err != nil {
-		return errors.Join(err, removeIfThere(s.fs, temp))
+		return errors.Join(err, vfs.RemoveIfThere(s.fs, temp))
 	}
 	return l.publishSealed(s, temp, size)
 }
 
 // writeSealed writes and syncs the sealed file under a temporary name.
 func (d *Dir) writeSealed(s *segment, temp string, giveWay func()) (raw written, size int64, err error) {
-	if err := removeIfThere(s.fs, temp); err != nil {
+	if err := vfs.RemoveIfThere(s.fs, temp); err != nil {
 		return raw, 0, err
 	}
 	h, err := s.acquire()
@@ -261,7 +261,7 @@ func (l *Log) publishSealed(s *segment, temp string, size int64) error {
 	l.fileMu.Lock()
 	defer l.fileMu.Unlock()
 	if !slices.Contains(l.segments(), s) {
-		return removeIfThere(l.fs, temp) // dropped meanwhile
+		return vfs.RemoveIfThere(l.fs, temp) // dropped meanwhile
 	}
 	name := path.Join(s.dir, sealedName(s.number))
 	err := l.fs.Rename(temp, name)
@@ -269,9 +269,9 @@ func (l *Log) publishSealed(s *segment, temp string, size int64) error {
 		err = l.fs.SyncDir(s.dir)
 	}
 	if err != nil {
-		return errors.Join(err, removeIfThere(l.fs, name), removeIfThere(l.fs, temp))
+		return errors.Join(err, vfs.RemoveIfThere(l.fs, name), vfs.RemoveIfThere(l.fs, temp))
 	}
 	raw := s.path()
 	s.becomeSealed(size)
-	return removeIfThere(l.fs, raw)
+	return vfs.RemoveIfThere(l.fs, raw)
 }

@@ -83,12 +83,18 @@ func restoreServer(t *tool, o *restoreOptions) int {
 		defer close(said)
 		t.sayLag(ctx, m, based)
 	}()
-	res, err := warm.Run(ctx, warm.Options{From: m, To: slashed(o.to), Follow: o.follow, Based: func(keys int, digest string) {
-		if o.follow {
-			fmt.Fprintf(t.stderr, "copied %d keys, digest %s; following %s until interrupted\n", keys, digest, m.Addr)
-			close(based)
-		}
-	}})
+	res, err := warm.Run(ctx, warm.Options{
+		From: m, To: slashed(o.to), Follow: o.follow,
+		Resumed: func(keys int, digest string) {
+			fmt.Fprintf(t.stderr, "going on with a copy of %d keys, digest %s\n", keys, digest)
+		},
+		Based: func(keys int, digest string) {
+			if o.follow {
+				fmt.Fprintf(t.stderr, "copied %d keys, digest %s; following %s until interrupted\n", keys, digest, m.Addr)
+				close(based)
+			}
+		},
+	})
 	stop()
 	<-said
 	if err != nil {

@@ -48,7 +48,7 @@ func (s *fileStore) Put(ctx context.Context, name string, src io.ReaderAt, size 
 		return err
 	}
 	temp := to + putSuffix
-	if err := s.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := vfs.RemoveIfThere(s.fs, temp); err != nil {
 		return err
 	}
 	f, err := s.fs.Create(temp)

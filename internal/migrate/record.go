@@ -4,7 +4,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/kevydb/kevy/internal/replica"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
 )
@@ -32,20 +31,13 @@ func (p *position) at(tails []log.Cursor) bool {
 
 // write makes the record of a position. REQUIRES: nothing is appended to the directory before it is closed.
 func (p *position) write(fsys vfs.FS, dir string) error {
-	return replica.WriteRecord(fsys, dir, recordFile, p)
+	return vfs.WriteRecord(fsys, path.Join(dir, recordFile), p)
 }
 
 // takeRecord reads the record of a directory and removes it. Without one, and with one that is damaged, the position is none.
-func takeRecord(fsys vfs.FS, dir string) (p position, err error) {
-	ok, err := replica.TakeRecord(fsys, dir, recordFile, maxRecord, &p)
-	if !ok {
-		p = position{}
-	}
-	return p, err
+func takeRecord(fsys vfs.FS, dir string) (position, error) {
+	return vfs.TakeRecord[position](fsys, path.Join(dir, recordFile), maxRecord)
 }
 
 // hasRecord reports whether there is a record in a directory.
-func hasRecord(fsys vfs.FS, dir string) bool {
-	_, err := fsys.Stat(path.Join(dir, recordFile))
-	return err == nil
-}
+func hasRecord(fsys vfs.FS, dir string) bool { return vfs.HasRecord(fsys, path.Join(dir, recordFile)) }

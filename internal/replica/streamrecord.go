@@ -1,9 +1,11 @@
 package replica
 
 import (
+	"path"
 	"slices"
 	"time"
 
+	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
 )
 
@@ -52,15 +54,14 @@ func (s *Source) Remember() error {
 	if all == nil {
 		return nil
 	}
-	return WriteRecord(s.fs, dir.Path(), streamsFile, all)
+	return vfs.WriteRecord(s.fs, path.Join(dir.Path(), streamsFile), all)
 }
 
 // Recall takes up what Remember has left, as far as the log still has it.
 func (s *Source) Recall() error {
 	dir := s.eng.Dir()
-	var all []streamRecord
-	ok, err := TakeRecord(s.fs, dir.Path(), streamsFile, maxStreams, &all)
-	if !ok || err != nil {
+	all, err := vfs.TakeRecord[[]streamRecord](s.fs, path.Join(dir.Path(), streamsFile), maxStreams)
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -3,7 +3,7 @@
 // The base comes from FEED.SCAN and what follows from FEED.READ (kevy.Mirror). Everything enters the new directory through its log
 // (engine.Ingest), one group for each batch, so it is whole groups of the source's shards at any time. The directory begins with generations of
 // cause restore whose parents are the source's; while it has no snapshot it refuses to be opened, and the first one is taken when the base
-// is complete: half a copy cannot be taken for a whole one.
+// is complete: half a copy cannot be taken for a whole one. One that is ended cleanly while it follows can be taken up again (record.go).
 package warm
 
 import (
@@ -27,10 +27,12 @@ type Options struct {
 	// From names the server and how to reach it (Addr, User, Password, Dial, Prefixes, Logger); the rest is set here.
 	From *kevy.Mirror
 	FS   vfs.FS // of To; nil: the operating system's
-	To   string // new data directory; must not exist or be empty
+	To   string // new data directory, which must not exist or be empty; or that of a copy that was ended while it followed: it goes on
 	// Follow goes on until ctx ends.
 	Follow bool
-	// Based is called when the base is complete and the directory can be opened; may be nil.
+	// Resumed is called when a copy goes on, with what it has; may be nil.
+	Resumed func(keys int, digest string)
+	// Based is called when the base is complete, and the directory can be opened, and when a copy that goes on has come to where the source was by then; may be nil.
 	Based func(keys int, digest string)
 }
 
@@ -53,31 +55,20 @@ const (
 // errEnough ends the mirror when nobody wants to follow.
 var errEnough = errors.New("warm: the copy is complete")
 
-// Run makes the copy. Without Follow it ends when every shard has reached the tail it had when its base was complete. When ctx ends earlier
-// and the base is complete, that is no error; otherwise nothing is left in o.To. The directory is verified by reading it again.
+// Run makes the copy, or goes on with one. Without Follow it ends when every shard has reached the tail it had when its base was complete. When ctx ends earlier
+// and the base is complete, that is no error; otherwise nothing is left in o.To. What follows, or went on, can be taken up again. The directory is verified by reading it again.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS()
 	}
-	if err := engine.CheckEmpty(o.FS, o.To); err != nil {
-		return nil, err
-	}
-	tails, err := o.From.Tails(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.From.Addr, err)
-	}
-	e, _, err := engine.Open(engine.Options{
-		Logger: o.From.Logger,
-		Log:    log.Options{FS: o.FS, Dir: o.To, Shards: len(tails), RestoredFrom: tails},
-	})
+	c, err := begin(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
-	e.SetActiveExpire(false) // the source expires; its DELs come as frames
-	c := &copier{o: &o, e: e, ready: make(map[int]bool)}
 	defer c.release()
+	e := c.e
 	err = c.mirror(ctx)
-	if !c.based() {
+	if !c.usable() {
 		return nil, errors.Join(err, e.Close(false), o.FS.RemoveAll(o.To))
 	}
 	if errors.Is(err, errEnough) || ctx.Err() != nil {
@@ -89,13 +80,42 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		r.Source = append(r.Source, s.Cursor)
 		r.Copies += s.Copies
 	}
-	for i := range e.Shards() {
-		r.New = append(r.New, e.Dir().Log(i).Tail())
+	r.New = c.tails()
+	err = errors.Join(err, e.SaveAfter())
+	if o.Follow || c.resumed {
+		err = errors.Join(err, c.remember())
 	}
-	if err := errors.Join(err, e.SaveAfter(), e.Close(true)); err != nil {
+	if err := errors.Join(err, e.Close(true)); err != nil {
 		return r, err
 	}
 	return r, history.CheckCopy(o.FS, o.To, r.Keys, r.Digest, nil)
+}
+
+// begin makes the directory, or opens that of a copy that goes on.
+func begin(ctx context.Context, o *Options) (*copier, error) {
+	tails, err := o.From.Tails(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.From.Addr, err)
+	}
+	if c, err := resume(o); c != nil || err != nil {
+		return c, err
+	}
+	if err := engine.CheckEmpty(o.FS, o.To); err != nil {
+		return nil, err
+	}
+	e, _, err := engine.Open(engine.Options{
+		Logger: o.From.Logger,
+		Log:    log.Options{FS: o.FS, Dir: o.To, Shards: len(tails), RestoredFrom: tails},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newCopier(o, e), nil
+}
+
+func newCopier(o *Options, e *engine.Engine) *copier {
+	e.SetActiveExpire(false) // the source expires; its DELs come as frames
+	return &copier{o: o, e: e, ready: make(map[int]bool)}
 }
 
 // copier applies the batches.
@@ -104,10 +124,12 @@ type copier struct {
 	e *engine.Engine
 
 	// tracks has the keys of each shard of the source: in the copy they lie elsewhere, and a reset is about one shard of the source.
-	tracks  []*state.Keyspace
-	effects []effect.Effect
+	tracks    []*state.Keyspace
+	effects   []effect.Effect
+	positions []string // by shard of the source
 
-	cancel context.CancelCauseFunc
+	resumed bool // it went on with a copy
+	cancel  context.CancelCauseFunc
 
 	mu    sync.Mutex
 	ready map[int]bool // shards that have been copied
@@ -118,14 +140,43 @@ func (c *copier) mirror(ctx context.Context) error {
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
 	m := c.o.From
-	m.Apply, m.Ready, m.Load, m.Save, m.Functions = c.apply, c.copied, nil, nil, true
+	m.Apply, m.Ready, m.Load, m.Save, m.Functions = c.apply, c.copied, c.load, c.save, true
+	if c.resumed && c.o.Resumed != nil {
+		c.o.Resumed(c.e.Digest())
+	}
+	if c.resumed && c.o.Follow {
+		c.boundLog()
+	}
 	return m.Run(ctx)
 }
 
-func (c *copier) based() bool {
+// load is the Mirror's Load.
+func (c *copier) load(_ context.Context, shard int) (position string, err error) {
+	if shard < len(c.positions) {
+		position = c.positions[shard]
+	}
+	return position, nil
+}
+
+// save is the Mirror's Save.
+func (c *copier) save(_ context.Context, shard int, position string) error {
+	for len(c.positions) <= shard {
+		c.positions = append(c.positions, "")
+	}
+	c.positions[shard] = position
+	return nil
+}
+
+// boundLog lets a log that grows without end be replaced by snapshots.
+func (c *copier) boundLog() {
+	c.e.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: growthPercent, GrowthMin: growthMin})
+}
+
+// usable reports whether the directory can be opened.
+func (c *copier) usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.done
+	return c.done || c.resumed
 }
 
 // copied is told that a shard has been copied.
@@ -141,9 +192,11 @@ func (c *copier) copied(shard int) {
 	if c.done {
 		return
 	}
-	if err := c.e.SaveAfter(); err != nil {
-		c.cancel(err)
-		return
+	if !c.resumed {
+		if err := c.e.SaveAfter(); err != nil {
+			c.cancel(err)
+			return
+		}
 	}
 	c.done = true
 	if c.o.Based != nil {
@@ -153,7 +206,7 @@ func (c *copier) copied(shard int) {
 		c.cancel(errEnough)
 		return
 	}
-	c.e.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: growthPercent, GrowthMin: growthMin})
+	c.boundLog()
 }
 
 // track returns the keys of a shard of the source.

@@ -261,3 +261,140 @@ func TestCopyRefuses(t *testing.T) {
 		t.Errorf("something is left: %v", err)
 	}
 }
+
+// run runs a copy until it has come to where the source is, and longer if it follows: end ends it.
+func run(t *testing.T, o warm.Options) (end func() *warm.Result) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	based, done := make(chan struct{}), make(chan struct{})
+	o.Based = func(int, string) { close(based) }
+	var res *warm.Result
+	var err error
+	go func() {
+		defer close(done)
+		res, err = warm.Run(ctx, o)
+	}()
+	select {
+	case <-based:
+	case <-done:
+		stop()
+		t.Fatal("it ended: ", err)
+	}
+	return func() *warm.Result {
+		t.Helper()
+		if o.Follow {
+			await(t, o.From)
+			stop()
+		}
+		<-done
+		stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+}
+
+// TestCopyGoesOn ends a copy that follows, and takes it up again, several times: nothing is copied twice, effects that must not be applied twice are not, a
+// FLUSHALL and a copy that has to be made anew leave nothing of the old keys.
+func TestCopyGoesOn(t *testing.T) {
+	src := serve(t, "--shards", "3", "--feed-buffer-size", "1mb", "--log-segment-size", "64kb")
+	c := dial(t, src)
+	write(t, c, 0, 200)
+	if _, err := c.Must("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)"); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "copy")
+	resumed := ""
+	options := func(follow bool) warm.Options {
+		return warm.Options{
+			From: &kevy.Mirror{Addr: src.Addr}, To: to, Follow: follow,
+			Resumed: func(keys int, digest string) { resumed = fmt.Sprint(keys, " ", digest) },
+		}
+	}
+	end := run(t, options(true))
+	write(t, c, 1, 50)
+	was := end()
+	for round, step := range []struct {
+		do     func()
+		follow bool
+		copies int
+	}{
+		{func() {}, true, 0},
+		{func() { write(t, c, 2, 50) }, true, 0},
+		{func() { write(t, c, 3, 50) }, false, 0},
+		{func() { do(t, c, "FLUSHALL"); write(t, c, 4, 50) }, true, 0},
+		{func() { do(t, c, "DEL n1 n2 n3 n4 n5"); overrun(t, c) }, true, 3},
+		{func() { write(t, c, 5, 50) }, true, 0},
+	} {
+		step.do()
+		end := run(t, options(step.follow))
+		if step.follow {
+			write(t, c, 10+round, 20)
+		}
+		want := digest(t, c)
+		r := end()
+		if got := fmt.Sprint(r.Keys, " ", r.Digest); got != want || r.Copies != step.copies {
+			t.Errorf("round %d: the copy has %s after %d copies, the server %s", round, got, r.Copies, want)
+		}
+		if resumed != fmt.Sprint(was.Keys, " ", was.Digest) {
+			t.Errorf("round %d: it went on with %s, it was left with %d %s", round, resumed, was.Keys, was.Digest)
+		}
+		was, resumed = r, ""
+	}
+	started(t, to, digest(t, c))
+}
+
+// overrun writes more than the feed's window.
+func overrun(t *testing.T, c *wire.Conn) {
+	t.Helper()
+	v := strings.Repeat("v", 100_000)
+	for i := range 60 {
+		do(t, c, fmt.Sprintf("SET big%d %s", i, v))
+	}
+}
+
+// TestCopyGoesOnRefuses: a copy that was served and written to, or one whose record is damaged, is not taken up, and stays as it is.
+func TestCopyGoesOnRefuses(t *testing.T) {
+	src := serve(t, "--shards", "2")
+	c := dial(t, src)
+	write(t, c, 0, 50)
+	for what, spoil := range map[string]func(to string){
+		"served": func(to string) {
+			s, err := proc.StartKevy(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, dial(t, s), "SET mine 1")
+			if err := s.Stop(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a damaged record": func(to string) {
+			name := filepath.Join(to, "MIRROR")
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[len(b)/2] ^= 1
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		to := filepath.Join(t.TempDir(), "copy")
+		run(t, warm.Options{From: &kevy.Mirror{Addr: src.Addr}, To: to, Follow: true})()
+		spoil(to)
+		for range 2 {
+			if r, err := warm.Run(t.Context(), warm.Options{From: &kevy.Mirror{Addr: src.Addr}, To: to}); err == nil {
+				t.Errorf("%s: it went on: %+v", what, r)
+			}
+		}
+		s, err := proc.StartKevy(to)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		_ = s.Stop()
+	}
+}
