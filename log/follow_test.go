@@ -308,4 +308,20 @@ func TestPeekKey(t *testing.T) {
 	if len(raw) != 0 {
 		t.Errorf("%d bytes are left", len(raw))
 	}
+	r, err := l.NewReader(Cursor{Generation: l.Generation()}, ReaderOptions{Limit: LimitWritten})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, want := range []string{"", "two", ""} { // what a reader has at hand behind each frame
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if key, _ := PeekKey(r.Ahead()); string(key) != want {
+			t.Errorf("ahead of the reader is key %q, want %q", key, want)
+		}
+	}
+	if n := len(r.Ahead()); n > 0 {
+		t.Errorf("%d bytes are ahead of the end", n)
+	}
 }

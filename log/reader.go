@@ -179,6 +179,15 @@ func (r *Reader) Next() (*Frame, error) {
 // Raw returns all bytes of the frame that Next has returned, as they are in the log; valid until the next call.
 func (r *Reader) Raw() []byte { return r.s.Raw() }
 
+// Ahead returns what is at hand of the log behind the frame that Next has returned: whole frames, and perhaps a part of one, for PeekKey. Valid until
+// the next call. It is empty where frames are left out by their prefixes.
+func (r *Reader) Ahead() []byte {
+	if r.seg == nil || r.hits.view != nil {
+		return nil
+	}
+	return r.s.buf[r.s.r:r.s.w]
+}
+
 // step returns the next frame of the segment: io.EOF at the end of what the reader knows of it, nil when it went on to
 // the limit without one.
 func (r *Reader) step() (*Frame, error) {

@@ -68,6 +68,9 @@ func (ks *Keyspace) Lookup(key []byte) (Entry, bool) {
 	return ks.LookupHash(Hash(ks.seed, key), key)
 }
 
+// Hash returns the hash of a key with the keyspace's seed.
+func (ks *Keyspace) Hash(key []byte) uint64 { return Hash(ks.seed, key) }
+
 // LookupHash is Lookup with h == Hash(seed, key) computed by the caller.
 func (ks *Keyspace) LookupHash(h uint64, key []byte) (Entry, bool) {
 	r := ks.idx.find(h, key)

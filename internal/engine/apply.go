@@ -9,7 +9,6 @@ import (
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
-	"github.com/kevydb/kevy/state"
 )
 
 // Foreign is a run of frames of one shard, as the store that is followed has them.
@@ -23,9 +22,6 @@ type Foreign struct {
 // maxQueued is how many bytes of a shard may wait for parts of other shards before no more of it should be asked for.
 const maxQueued = 16 << 20
 
-// keysAhead is for how many keys at a time the processor is asked, see state.Keyspace.PrefetchIndex.
-const keysAhead = 32
-
 // applyHold is how many bytes of frames at most are applied under one hold of a shard's lock.
 const applyHold = 64 << 10
 
@@ -37,8 +33,8 @@ type Applier struct {
 	shards []inbound
 	frames uint64
 	full   []atomic.Bool // by shard
-	hashes []uint64      // of keys that are coming
-	stops  []stop        // see FreezeAt
+	ahead  Lookahead
+	stops  []stop // see FreezeAt
 }
 
 // inbound is what has come for a shard and is not applied yet.
@@ -219,24 +215,9 @@ func (a *Applier) prefetch(in *inbound, sh *shard) {
 	if in.read <= in.asked {
 		return
 	}
-	a.hashes, in.asked = a.hashes[:0], in.read-int64(len(in.head.raw))
-	for raw := in.queue[0].Raw[in.asked:]; len(a.hashes) < keysAhead; {
-		key, size := log.PeekKey(raw)
-		if size == 0 {
-			break
-		}
-		if key != nil {
-			a.hashes = append(a.hashes, state.Hash(a.e.Seed(), key))
-		}
-		raw = raw[size:]
-		in.asked += int64(size)
-	}
-	for _, h := range a.hashes {
-		sh.ks.PrefetchIndex(h)
-	}
-	for _, h := range a.hashes {
-		sh.ks.PrefetchRecord(h)
-	}
+	in.asked = in.read - int64(len(in.head.raw))
+	_, n := a.ahead.ask(in.queue[0].Raw[in.asked:], sh.ks)
+	in.asked += int64(n)
 }
 
 // together applies the group over several shards with the given id, if all its parts are there.

@@ -116,6 +116,7 @@ func replay(l *log.Log, from *log.Cursor, o log.ReaderOptions, ks *state.Keyspac
 	}
 	defer r.Close()
 	var ef effect.Effect
+	var ahead Lookahead
 	for {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -124,6 +125,7 @@ func replay(l *log.Log, from *log.Cursor, o log.ReaderOptions, ks *state.Keyspac
 		if err != nil {
 			return behind, err
 		}
+		ahead.Before(r, ks)
 		if err := FoldFrame(ks, f, &ef); err != nil {
 			return behind, err
 		}

@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"flag"
 	"fmt"
 	"path/filepath"
 	"syscall"
@@ -49,10 +50,12 @@ func behind(b *testing.B, n int) string {
 	return dir
 }
 
-// BenchmarkRestoreFrames makes the state 1M frames behind a snapshot set: frames a second and shard. The whole of a
+var benchFrames = flag.Int("history.frames", 1_000_000, "how many frames the benchmark of restores has behind a snapshot set")
+
+// BenchmarkRestoreFrames makes the state so many frames behind a snapshot set: frames a second and shard. The whole of a
 // restore also writes and verifies the new directory.
 func BenchmarkRestoreFrames(b *testing.B) {
-	const n = 1_000_000
+	n := *benchFrames
 	src := history.Source{Dir: behind(b, n)}
 	for _, part := range []string{"fold", "plan a time and fold", "restore and verify"} {
 		b.Run(part, func(b *testing.B) {
@@ -77,7 +80,7 @@ func BenchmarkRestoreFrames(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if built.Plan.Frames != n {
+				if built.Plan.Frames != uint64(n) {
 					b.Fatalf("%d frames", built.Plan.Frames)
 				}
 				built.Release()

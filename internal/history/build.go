@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/snapshot"
@@ -216,6 +217,7 @@ func (h *History) foldFrames(i int, s *ShardPlan, f *folder) (g region, err erro
 	}
 	defer r.Close()
 	var e effect.Effect
+	var ahead engine.Lookahead
 	for {
 		fr, err := r.Next()
 		switch {
@@ -233,6 +235,7 @@ func (h *History) foldFrames(i int, s *ShardPlan, f *folder) (g region, err erro
 			g.groups.add(fr)
 		}
 		g.open = !fr.GroupLast
+		ahead.Before(r, f.ks)
 		if fr.Single && !bytes.HasPrefix(fr.Key, f.prefix) {
 			f.t.one()
 			continue
