@@ -276,7 +276,7 @@ func (s *Stock) askAck() error {
 	src.mu.Lock()
 	asked := s.asked != nil
 	for i, c := range s.asked {
-		asked = asked && log.Before(dir.Log(i).Lineage(), c, s.shards[i].at)
+		asked = asked && dir.Log(i).Before(c, s.shards[i].at)
 	}
 	if asked {
 		s.asked = nil

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kevydb/kevy/internal/replica"
 )
@@ -92,4 +93,72 @@ func TestEmbeddedReplicas(t *testing.T) {
 		}
 	}
 	c.want("ROLE", "*[master :0 *[]]")
+}
+
+// stockPeer is a connection of a stock replica.
+type stockPeer struct {
+	*client
+	got string
+}
+
+// psync asks for a stream as the replica at port 7000.
+func (s *testServer) psync(id string, offset int) *stockPeer {
+	s.t.Helper()
+	p := &stockPeer{client: s.client()}
+	p.want("REPLCONF listening-port 7000 capa eof capa psync2", "+OK")
+	p.send("PSYNC " + id + " " + strconv.Itoa(offset))
+	return p
+}
+
+// until waits until what has come has this in it.
+func (p *stockPeer) until(text string) {
+	p.t.Helper()
+	eventually(p.t, "the stream has "+text, func() bool {
+		data, _, err := p.ReadAll(time.Millisecond)
+		if p.got += string(data); err != nil {
+			p.t.Fatal(err)
+		}
+		return strings.Contains(p.got, text)
+	})
+}
+
+// TestStockLink: a stock replica is copied once, and then goes on where it was, also when the end of its old connection has not been seen; it is there when the
+// server stops.
+func TestStockLink(t *testing.T) {
+	s := start(t, testOptions{})
+	c := s.client()
+	c.want("SET before 1", "+OK")
+	p := s.psync("?", -1)
+	p.until("+FULLRESYNC ")
+	id := strings.Fields(p.got)[1]
+	mark := id + "*2\r\n" // at the end of the copy; the SELECT follows
+	p.send("REPLCONF ACK 0")
+	p.until(mark)
+	c.want("SET x 1", "+OK")
+	p.until("x\r\n$1\r\n1\r\n")
+	_, stream, _ := strings.Cut(p.got, mark)
+	at := len("*2\r\n") + len(stream)
+	p.Close()
+	c.want("SET y 2", "+OK")
+	for n, write := range []string{"SET z 3", "SET x 4"} {
+		old := p
+		p = s.psync(id, at+1)
+		p.until("+CONTINUE " + id + "\r\n*3\r\n$3\r\nSET\r\n$1\r\ny\r\n")
+		if c.want(write, "+OK"); n > 0 {
+			old.gone()
+		}
+		p.until(strings.Fields(write)[1] + "\r\n$1\r\n" + strings.Fields(write)[2] + "\r\n")
+	}
+	c.want("WAIT 1 1", ":0") // it has acknowledged what it had, not this
+	for name, want := range map[string]string{"sync_full": "1", "sync_partial_ok": "2", "sync_partial_err": "0"} {
+		if got := c.field("stats", name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if got := c.field("replication", "slave0"); !strings.HasPrefix(got, "ip=127.0.0.1,port=7000,state=online,") {
+		t.Errorf("slave0 is %s", got)
+	}
+	s.shutdown()
+	p.until("") // what came before
+	p.gone()
 }
