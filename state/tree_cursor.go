@@ -65,10 +65,13 @@ const (
 // entry's key, s the words of an entry. Each step halves what is left without a branch: the keys of a hash are
 // random, so every other branch would be taken for the wrong one.
 func firstAtLeast(w []uint64, s, keyAt int, key uint64) (lo int) {
+	at := keyAt - s // word of the key before entry lo
 	for n := entries(w); n > 0; {
 		half := (n + 1) >> 1
-		_, less := bits.Sub64(w[(lo+half-1)*s+keyAt], key, 0)
-		lo += half & -int(less) //nolint:gosec // 0 or 1
+		_, less := bits.Sub64(w[at+half*s], key, 0)
+		mask := -int(less) //nolint:gosec // 0 or 1
+		at += half * s & mask
+		lo += half & mask
 		n -= half
 	}
 	return lo

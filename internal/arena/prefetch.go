@@ -8,7 +8,5 @@ const cacheLine = 64
 // not wait. It reads nothing: the block may be shorter.
 func (a *Arena) Prefetch(r Ref, at, end int) {
 	p := unsafe.Pointer(unsafe.SliceData(a.Tail(r)))
-	for ; at < end; at += cacheLine {
-		prefetch(unsafe.Add(p, at))
-	}
+	prefetch(unsafe.Add(p, at), (end-at+cacheLine-1)/cacheLine)
 }

@@ -4,8 +4,8 @@ package arena
 
 import "unsafe"
 
-// prefetch is the processor's instruction (PREFETCHT0, PRFM), which the language does not offer. Any address
-// will do: it never faults.
+// prefetch is the processor's instruction (PREFETCHT0, PRFM), which the language does not offer, for n cache lines from
+// p's on. Any address will do: it never faults.
 //
 //go:noescape
-func prefetch(p unsafe.Pointer)
+func prefetch(p unsafe.Pointer, n int)

@@ -4,4 +4,4 @@ package arena
 
 import "unsafe"
 
-func prefetch(unsafe.Pointer) {}
+func prefetch(unsafe.Pointer, int) {}
