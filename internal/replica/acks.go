@@ -29,7 +29,8 @@ func (s *Source) Ack(args [][]byte) error {
 		k := n[ackNumbers*i:]
 		a := Ack{k[0], k[1], k[2], log.Cursor{Generation: k[3], Offset: k[4]}}
 		l := dir.Log(i)
-		if end, ok := endOf(l.Lineage(), a.Generation, l.Tail()); !ok || a.Applied > end || a.Durable > a.Applied {
+		tail := l.Tail() // before the lineage: a generation may begin meanwhile
+		if end, ok := endOf(l.Lineage(), a.Generation, tail); !ok || a.Applied > end || a.Durable > a.Applied {
 			return fmt.Errorf("ERR acknowledged %d:%d (durable %d) of shard %d, which is no part of its history", a.Generation, a.Applied, a.Durable, i)
 		}
 		if !l.Before(a.Cut, log.Cursor{Generation: a.Generation, Offset: a.Applied}) {

@@ -256,3 +256,29 @@ func TestAcks(t *testing.T) {
 	to = nil
 	reached("when the replica has gone", 0, 0)
 }
+
+// TestAckAmidFlush: a generation that begins just then leaves an acknowledgement as good as it was.
+func TestAckAmidFlush(t *testing.T) {
+	e, s := sourceOf(t, 1)
+	k := s.link(t)
+	flushed := make(chan struct{})
+	go func() {
+		defer close(flushed)
+		for range 200 {
+			run(t, e, "FLUSHALL")
+		}
+	}()
+	for {
+		select {
+		case <-flushed:
+			return
+		default:
+		}
+		at := s.Tails()[0]
+		gen, off := fmt.Append(nil, at.Generation), fmt.Append(nil, at.Offset)
+		if err := s.Ack([][]byte{nil, []byte(k.id), gen, off, off, gen, off}); err != nil {
+			t.Error(err)
+			<-flushed
+		}
+	}
+}
