@@ -2,10 +2,12 @@ package replica
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kevydb/kevy/log"
 )
@@ -124,4 +126,51 @@ func TestCutIsNews(t *testing.T) {
 	if k.news(next, []log.Cursor{next[0], {}}) {
 		t.Error("one that is far is news")
 	}
+}
+
+// TestLinger: a reply is put off, but not while somebody waits for what would be in it, whoever came first.
+func TestLinger(t *testing.T) {
+	e, s := source(t)
+	s.linger = time.Hour
+	k := s.link(t)
+	run(t, e, "SET", "x", "1")
+	to := s.Tails()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	await := func() (done func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.Await(ctx, nil, 1, to, false)
+		}()
+		return func() { cancel(); <-ended }
+	}
+	for _, first := range []bool{true, false} {
+		var done func()
+		if first {
+			done = await()
+		}
+		lingered := make(chan struct{})
+		go func() {
+			defer close(lingered)
+			k.linger(ctx)
+		}()
+		if !first {
+			select {
+			case <-lingered:
+				t.Fatal("nobody waited for it")
+			case <-time.After(20 * time.Millisecond):
+			}
+			done = await()
+		}
+		<-lingered
+		done()
+		if ctx.Err() != nil {
+			t.Fatalf("waited for first: %v; put off until the end", first)
+		}
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	k.linger(gone) // returns
 }

@@ -218,6 +218,7 @@ func (k *Link) wait(ctx context.Context, limit <-chan time.Time, at []log.Cursor
 	}
 	select {
 	case <-ready:
+		k.linger(ctx)
 		return k.src.eng.Err() == nil
 	case <-moved:
 		return true
@@ -225,6 +226,27 @@ func (k *Link) wait(ctx context.Context, limit <-chan time.Time, at []log.Cursor
 	case <-ctx.Done():
 	}
 	return false
+}
+
+// lingerTime is how long a reply that was waited for is put off, for more to be in it. A writer that is busy brings the first frames within
+// microseconds, and as many replies as turns cost it a tenth more CPU (docs/benchmarks.md).
+const lingerTime = time.Millisecond
+
+// linger lets frames gather, but not while somebody waits for replicas to have them.
+func (k *Link) linger(ctx context.Context) {
+	k.src.mu.Lock()
+	awaited, urged := k.src.awaited, k.src.urged
+	k.src.mu.Unlock()
+	if awaited > 0 {
+		return
+	}
+	t := time.NewTimer(k.src.linger)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-urged:
+	case <-ctx.Done():
+	}
 }
 
 // partOverhead is more than what a part takes in a reply beyond its frames.

@@ -36,6 +36,8 @@ type Source struct {
 	resumed    atomic.Uint64 // streams that began without a full copy
 	refused    atomic.Uint64 // stock replicas that were copied although they had been before
 
+	linger time.Duration // lingerTime, but in tests
+
 	cutting sync.Mutex // held while a cut is taken
 
 	mu      sync.Mutex
@@ -45,6 +47,8 @@ type Source struct {
 	taken   []*taken           // digests asked for, the newest last
 	views   int                // of them that are being computed
 	onAck   func()
+	awaited int           // callers of Await that wait
+	urged   chan struct{} // closed, and replaced, when one begins to
 
 	dismissed chan struct{} // see Dismiss
 }
@@ -52,7 +56,10 @@ type Source struct {
 // NewSource returns a source. id tells the replication id; onAck, which may be nil, is called when acknowledgements have come or a link
 // has gone, and must not block.
 func NewSource(eng *engine.Engine, fs vfs.FS, id func() string, onAck func()) *Source {
-	return &Source{eng: eng, fs: fs, id: id, links: make(map[string]*Link), streams: make(map[string]*stream), moved: make(chan struct{}), dismissed: make(chan struct{}), onAck: onAck}
+	return &Source{
+		eng: eng, fs: fs, id: id, onAck: onAck, linger: lingerTime, links: make(map[string]*Link), streams: make(map[string]*stream),
+		moved: make(chan struct{}), urged: make(chan struct{}), dismissed: make(chan struct{}),
+	}
 }
 
 // Counters returns how many full copies and how many streams without one have been begun, and how often a stock replica could not go on in the stream that
