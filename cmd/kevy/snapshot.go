@@ -220,6 +220,9 @@ func (t *tool) pruneSets(o *snapshotOptions, keep int) int {
 	if err != nil {
 		return t.fail(err)
 	}
+	if plan == nil {
+		plan = []snapshot.Decision{} // [] in JSON
+	}
 	return t.print(plan, func() (out []byte) {
 		for _, d := range plan {
 			verb := "removed"

@@ -39,6 +39,7 @@ func TestTools(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	expect(exitOK, "flushall of", "log", "list", dir)
+	emptyLists(t, expect)
 	if out := expect(exitOK, "", "log", "dump", dir, "--format", "json"); strings.Count(out, "\n") != strings.Count(out, `"argv"`) || !strings.Contains(out, "argv_base64") {
 		t.Errorf("dump: %s", out)
 	}
@@ -62,6 +63,20 @@ func TestTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	damageTools(t, dir, expect)
+}
+
+// emptyLists: a list of nothing is [] in JSON, not null.
+func emptyLists(t *testing.T, expect func(int, string, ...string) string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "empty")
+	if err := startServer(t, dir, "--shards", "1").Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"log", "list", dir}, {"verify", dir}, {"snapshot", "list", dir}, {"snapshot", "prune", dir}, {"diff", dir + "@latest", "@latest"}} {
+		if out := expect(exitOK, "[]", append(args, "--json")...); strings.Contains(out, "null") {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
 }
 
 // damageTools looks at the directory with a byte of its newest segment flipped, and without a manifest.

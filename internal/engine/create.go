@@ -39,13 +39,13 @@ func Create(o Options, keyspaces []*state.Keyspace) ([]log.Cursor, error) {
 	_, stat := o.Log.FS.Stat(o.Log.Dir)
 	cursors, err := create(o, keyspaces)
 	if err != nil {
-		return nil, errors.Join(err, unmake(o.Log.FS, o.Log.Dir, stat == nil))
+		return nil, errors.Join(err, Unmake(o.Log.FS, o.Log.Dir, stat == nil))
 	}
 	return cursors, nil
 }
 
-// unmake removes what is in dir, and dir too unless it is to be kept: who has made it may have had his reasons.
-func unmake(fsys vfs.FS, dir string, keep bool) error {
+// Unmake removes what is in dir, and dir too unless it is to be kept: who has made it may have had his reasons.
+func Unmake(fsys vfs.FS, dir string, keep bool) error {
 	if !keep {
 		return fsys.RemoveAll(dir)
 	}

@@ -313,3 +313,28 @@ func TestBadSector(t *testing.T) {
 	}
 	t.Logf("%d restores refused, %d places named", w.refused, w.named)
 }
+
+// TestRestoreNotVerified: a new directory that does not read as it was written goes again.
+func TestRestoreNotVerified(t *testing.T) {
+	p := live(t, 171, 60)
+	p.s.Close()
+	for _, there := range []bool{false, true} {
+		to := faultfs.New(crashfs.New())
+		to.Inject(faultfs.OnPath(".snap", func(op faultfs.Op) error {
+			if op.Kind == faultfs.OpReadAt {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		if there {
+			must(t, to.MkdirAll("to"))
+		}
+		r, err := history.Restore(history.RestoreOptions{From: history.Source{FS: p.fs, Dir: gate.Dir}, FS: to, To: "to"})
+		if err == nil || !strings.Contains(err.Error(), "verifying") {
+			t.Errorf("it can't be read: %+v, %v", r, err)
+		}
+		if names, err := to.ReadDir("to"); len(names) > 0 || (err == nil) != there {
+			t.Errorf("left is %v, %v; it was there before: %v", names, err, there)
+		}
+	}
+}

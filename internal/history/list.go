@@ -77,7 +77,7 @@ type TimeWindow struct {
 
 // List tells what the directory holds and which points can be restored, without reading frames.
 func (h *History) List() *Listing {
-	l := &Listing{Dir: h.dir.Path(), Clean: h.rec.Clean}
+	l := &Listing{Dir: h.dir.Path(), Clean: h.rec.Clean, Sets: []SetListing{}}
 	for i := range h.chains {
 		l.Shards = append(l.Shards, h.listShard(i))
 	}
@@ -94,6 +94,7 @@ func (h *History) List() *Listing {
 	}
 	slices.SortFunc(l.Sets, func(a, b SetListing) int { return cmp.Compare(a.ID, b.ID) })
 	l.Windows, l.Gaps = h.timeWindows()
+	l.Windows, l.Gaps = listed(l.Windows), listed(l.Gaps)
 	for name, from := range h.dir.Floors() {
 		held := HeldLog{For: name, From: from}
 		for i, c := range from {
@@ -103,6 +104,14 @@ func (h *History) List() *Listing {
 	}
 	slices.SortFunc(l.Held, func(a, b HeldLog) int { return cmp.Compare(a.For, b.For) })
 	return l
+}
+
+// listed is a list that is [] in JSON when there is nothing in it.
+func listed[T any](list []T) []T {
+	if list == nil {
+		list = []T{}
+	}
+	return list
 }
 
 // bytesFrom is what the segments from that of a cursor on take; all of them if it is in none.
@@ -125,6 +134,7 @@ func (h *History) listShard(i int) ShardListing {
 	}
 	s.Generations = h.generations(i, s.Segments)
 	s.Windows, s.Gaps = h.cursorWindows(i)
+	s.Windows, s.Gaps = listed(s.Windows), listed(s.Gaps)
 	if rec.CutBytes > 0 && rec.Reason != "" {
 		s.UncleanTail = h.uncleanTail(i)
 	}

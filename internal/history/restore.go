@@ -46,7 +46,7 @@ type Restored struct {
 }
 
 // Restore makes a new data directory with the state that another one had at a point. The new directory begins a
-// generation of cause "restore" whose parent is the point's cursor, and is verified by loading it again. A directory
+// generation of cause "restore" whose parent is the point's cursor, and is verified by loading it again; one that is not as it should be is removed. A directory
 // in use may drop what is just being read: then it plans anew.
 func Restore(o RestoreOptions) (*Restored, error) {
 	if o.FS == nil {
@@ -101,10 +101,14 @@ func restore(o *RestoreOptions) (*Restored, error) {
 	}
 	r.Keys, r.Digest = b.Digest(nil, 0)
 	o.Meter.Begin("writing", 0)
+	_, stat := o.FS.Stat(o.To)
 	if r.New, err = o.create(b); err != nil {
 		return nil, err
 	}
-	return r, CheckCopy(o.FS, o.To, r.Keys, r.Digest, o.Meter)
+	if err := CheckCopy(o.FS, o.To, r.Keys, r.Digest, o.Meter); err != nil {
+		return nil, errors.Join(err, engine.Unmake(o.FS, o.To, stat == nil))
+	}
+	return r, nil
 }
 
 // known returns what a plan leads to if that is known without carrying it out: it is a snapshot set whose digest is on record.

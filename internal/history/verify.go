@@ -69,7 +69,7 @@ func verify(src Source, o VerifyOptions) (*Verified, error) {
 		return Unopened(src.Dir, err)
 	}
 	defer h.Close()
-	v := &Verified{Dir: src.Dir}
+	v := newVerified(src.Dir)
 	h.verifyLogs(v, o.Meter)
 	h.verifySets(v, o.Meter)
 	if o.Deep {
@@ -78,12 +78,17 @@ func verify(src Source, o VerifyOptions) (*Verified, error) {
 	return v, nil
 }
 
+// newVerified is of nothing yet, and says so in JSON.
+func newVerified(dir string) *Verified {
+	return &Verified{Dir: dir, Sets: []SetSum{}, Damage: []Finding{}}
+}
+
 // Unopened is what Verify finds of a directory, or an archive, that can't be opened for err: damage, if that is what err is.
 func Unopened(dir string, err error) (*Verified, error) {
 	if !errors.Is(err, log.ErrCorrupt) && !errors.Is(err, log.ErrVersion) {
 		return nil, err
 	}
-	v := &Verified{Dir: dir}
+	v := newVerified(dir)
 	v.found(-1, err)
 	return v, nil
 }
