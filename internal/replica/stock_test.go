@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,8 @@ type stockSource struct {
 	e  *engine.Engine
 	s  *Source
 	n  int // markers written
+
+	old bool // replicas don't know PSYNC2
 }
 
 func newStockSource(t *testing.T) *stockSource {
@@ -96,7 +99,7 @@ func (x *stockSource) serve(id, port, replid string, offset int64) *stockPeer {
 	ctx, cancel := context.WithCancel(x.t.Context())
 	p := &stockPeer{cancel: cancel, err: make(chan error, 1)}
 	p.Stock = x.s.NewStock(StockOptions{
-		Host: "10.0.0.1", Port: port, ID: id, Replid: replid, Offset: offset, PSync2: true, Timeout: time.Minute, Backlog: 1 << 20,
+		Host: "10.0.0.1", Port: port, ID: id, Replid: replid, Offset: offset, PSync2: !x.old, Timeout: time.Minute, Backlog: 1 << 20,
 		Send: func(b []byte) error {
 			p.mu.Lock()
 			p.sent = append(p.sent, b...)
@@ -351,7 +354,7 @@ func TestStockOverRestart(t *testing.T) {
 	if err == nil {
 		t.Errorf("the record of the streams is left: %s", rec)
 	}
-	p = x.serve(id(7), "7000", id(5), 0)
+	p = x.serve(id(7), "7000", id(4), 0)
 	p.copied(t, "a stream that is not recorded")
 }
 
@@ -377,6 +380,10 @@ func TestStockIsAsked(t *testing.T) {
 		_, before, _ = bytes.Cut(before, []byte(words[saySelect]))
 		end := int64(len(words[saySelect]) + len(before))
 		p.Ack(end - 1) // not yet
+		p.Ack(1 << 40) // it can't have that
+		if n := x.s.Reached(x.s.Tails(), false); n != 0 {
+			t.Errorf("%d replicas are said to have all", n)
+		}
 		run(t, x.e, "SET", "later", "1")
 		p.until(t, func(sent []byte) bool { return bytes.HasSuffix(sent, []byte("later\r\n$1\r\n1\r\n")) })
 		p.Ack(end)
@@ -388,6 +395,45 @@ func TestStockIsAsked(t *testing.T) {
 			t.Errorf("asked %d times", count(p.sent)-n)
 		}
 		p.mu.Unlock()
+	}
+}
+
+// TestStreamRecords: what is recorded of a stream is of no use to a replica that can't be told of another id, with another log, and when it was made by another version.
+func TestStreamRecords(t *testing.T) {
+	x := newStockSource(t)
+	p := x.serve(id(6), "7000", "?", -2)
+	p.copied(t, "a new one")
+	run(t, x.e, "SET", "x", "1")
+	p.until(t, func(sent []byte) bool { return bytes.Contains(sent, []byte("SET")) })
+	p.end()
+	x.restart(true)
+	x.old = true
+	p = x.serve(id(8), "7000", id(6), 0)
+	p.copied(t, "that can't be told of another id")
+	p.end()
+	if err := x.s.Remember(); err != nil {
+		t.Error(err)
+	}
+	all, err := vfs.TakeRecord[[]streamRecord](x.fs, "data/"+streamsFile, maxStreams)
+	if err != nil || len(all) != 1 {
+		t.Fatal(err, len(all))
+	}
+	strange := all[0]
+	strange.ID, strange.Addr, strange.Marks = id(20), "10.0.0.1:7001", slices.Clone(strange.Marks)
+	strange.Marks[len(strange.Marks)-1].Order = []byte{0, 99} // of another version
+	all = append(all, strange)
+	all[0].Sums = []int64{1, 2, 3} // the log has other frames
+	if err := errors.Join(vfs.WriteRecord(x.fs, "data/"+streamsFile, all), x.e.Close(true)); err != nil {
+		t.Error(err)
+	}
+	x.open()
+	x.old = false
+	p = x.serve(id(9), "7000", id(8), 0)
+	p.copied(t, "whose frames are not those of the log")
+	p.end()
+	p = x.serve(id(21), "7001", id(20), 0)
+	if err := <-p.err; err == nil || x.s.streams[id(21)] != nil {
+		t.Errorf("a stream with words that are not known: %v", err)
 	}
 }
 

@@ -72,13 +72,13 @@ func (st *stream) add(m streamMark, most int64) {
 	st.marks = st.marks[n:]
 }
 
-// join makes one mark of each two, but for the first and the last.
+// join makes one mark of each two behind the first.
 func (st *stream) join() {
 	kept := st.marks[:1]
 	st.size = kept[0].size()
 	for i := 1; i < len(st.marks); i++ {
 		m := st.marks[i]
-		if i+2 < len(st.marks) {
+		if i+1 < len(st.marks) {
 			i++
 			next := st.marks[i]
 			next.order = slices.Concat(m.order, next.order)
@@ -280,7 +280,11 @@ func (s *Stock) resume(ctx context.Context) (ok bool, err error) {
 func (s *Stock) render(m *streamMark) error {
 	for rest := m.order; len(rest) > 0; {
 		mask, k := binary.Uvarint(rest)
-		n, l := binary.Uvarint(rest[k:])
+		n, l := binary.Uvarint(rest[max(k, 0):])
+		if k <= 0 || l <= 0 || bits.Len64(mask) > len(s.shards) || mask == 0 && n >= uint64(len(words)) { // recorded by another version
+			s.broken = true
+			return fmt.Errorf("replica: the order of a stream is not understood: %x", rest)
+		}
 		rest = rest[k+l:]
 		if mask == 0 {
 			s.buf = append(s.buf, words[n]...)
