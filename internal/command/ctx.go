@@ -96,6 +96,9 @@ type Planned struct {
 	// Cmd does not say it.
 	Cmd   *Command
 	Event string
+	// Whole is the request whose keys are spread over effects of several shards, nil for all others: notifications follow
+	// the order of its keys.
+	Whole [][]byte
 	// Script marks an effect of a command that a script called.
 	Script bool
 	// Marks are to be set once the effect is folded.
@@ -157,7 +160,13 @@ func (c *Ctx) ShardOf(key []byte) int {
 func ShardOfHash(h uint64, n int) int { return int(h&0xffff) % n }
 
 // Lookup returns the live entry of key. A key whose deadline has passed is not live.
-func (c *Ctx) Lookup(key []byte) (state.Entry, bool) {
+func (c *Ctx) Lookup(key []byte) (state.Entry, bool) { return c.read(key, !c.NoTouch) }
+
+// Glance is Lookup without touching the access clock.
+func (c *Ctx) Glance(key []byte) (state.Entry, bool) { return c.read(key, false) }
+
+// read finds a live entry for a command that reads it: hits and misses are counted.
+func (c *Ctx) read(key []byte, touch bool) (state.Entry, bool) {
 	ks, e, ok := c.find(key)
 	if !ok || c.due(e) {
 		c.Misses++
@@ -167,13 +176,13 @@ func (c *Ctx) Lookup(key []byte) (state.Entry, bool) {
 		return state.Entry{}, false
 	}
 	c.Hits++
-	if !c.NoTouch {
+	if touch {
 		ks.Touch(e, uint32(c.Now/1000))
 	}
 	return e, true
 }
 
-// Peek is Lookup without touching the access clock.
+// Peek is Glance for a command that does not read the value: nothing is counted.
 func (c *Ctx) Peek(key []byte) (state.Entry, bool) {
 	_, e, ok := c.find(key)
 	if !ok || c.due(e) {

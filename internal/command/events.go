@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kevydb/kevy/log/effect"
@@ -66,27 +67,47 @@ type Event struct {
 // overwrites are the commands that put a new key in the place of an old one: the key is new even so.
 var overwrites = map[string]bool{"rename": true, "renamenx": true, "copy": true, "restore": true}
 
-// Events calls fn with the notifications of one command, in Redis's order, given all it did.
+// readsToo are the writing commands that read keys, as Redis counts it: those that are not there are misses.
+var readsToo = map[string]bool{
+	"getset": true, "getdel": true, "getex": true, "copy": true, "sort": true, "bitop": true, "pfmerge": true,
+	"sinterstore": true, "sunionstore": true, "sdiffstore": true, "zunionstore": true, "zinterstore": true, "zdiffstore": true,
+	"zrangestore": true, "geosearchstore": true, "georadius": true, "georadiusbymember": true,
+	"xreadgroup": true, "xclaim": true, "xautoclaim": true, "xack": true,
+}
+
+// Reads reports whether the keys that the command does not find are misses.
+func (c *Ctx) Reads() bool {
+	return c.Cmd.Flags&ReadOnly != 0 || readsToo[c.Cmd.Name] ||
+		c.Cmd.Name == "set" && slices.ContainsFunc(c.Args[1:], func(arg []byte) bool { return isWord(arg, "get") })
+}
+
+// moves are the commands that pop an element and push it elsewhere.
+var moves = map[string]bool{"lmove": true, "rpoplpush": true, "blmove": true, "brpoplpush": true}
+
+// Events calls fn with the notifications of one command, in Redis's order, given all it did as SortTouches leaves it.
 func Events(touches []Touch, fn func(Event)) {
-	if len(touches) > 0 && touches[0].Cmd != nil && strings.HasPrefix(touches[0].Cmd.Name, "rename") {
-		if last := &touches[len(touches)-1]; last.Op == effect.Del {
-			fn(Event{EventGeneric, "rename_from", last.Key})
-			touches = touches[:len(touches)-1]
-		}
+	var from *Touch // of a RENAME, until it is told
+	if len(touches) > 0 && renames(&touches[0]) {
+		from, touches = &touches[0], touches[1:]
 	}
 	var last Event
 	seen := make(map[string]bool, 4)
 	for i := range touches {
 		t := &touches[i]
 		if t.Op == effect.Del && !t.Expired && !t.Evicts && touchedLater(touches[i+1:], t.Key) {
+			seen[t.Key] = t.Before && t.Cmd != nil && !overwrites[t.Cmd.Name]
 			continue // makes room for a new value
 		}
 		if t.After && !seen[t.Key] && (!t.Before || t.Cmd != nil && overwrites[t.Cmd.Name]) {
 			fn(Event{EventNew, "new", t.Key})
 		}
+		if from != nil {
+			fn(Event{EventGeneric, "rename_from", from.Key})
+			from = nil
+		}
 		seen[t.Key] = true
 		class, name := t.event()
-		if ev := (Event{class, name, t.Key}); name != "" && ev != last {
+		if ev := (Event{class, name, t.Key}); name != "" && (ev != last || t.Op == effect.MSet) {
 			fn(ev)
 			last = ev
 		}
@@ -98,6 +119,32 @@ func Events(touches []Touch, fn func(Event)) {
 			fn(Event{EventGeneric, "del", t.Key})
 		}
 	}
+}
+
+// SortTouches puts the touches of one command into the order in which Redis tells of them. It may change the slice.
+func SortTouches(touches []Touch) {
+	n := len(touches)
+	if n < 2 || touches[0].Cmd == nil {
+		return
+	}
+	switch {
+	case renames(&touches[n-1]): // the old name first
+		last := touches[n-1]
+		copy(touches[1:], touches)
+		touches[0] = last
+	case moves[touches[0].Cmd.Name]: // the push first
+		pop := slices.IndexFunc(touches, func(t Touch) bool { return t.Op == effect.LPop || t.Op == effect.RPop })
+		if pop >= 0 {
+			first := touches[pop]
+			copy(touches[pop:], touches[pop+1:])
+			touches[n-1] = first
+		}
+	}
+}
+
+// renames reports whether a touch takes the old name of a RENAME.
+func renames(t *Touch) bool {
+	return t.Op == effect.Del && t.Cmd != nil && strings.HasPrefix(t.Cmd.Name, "rename") && !t.Expired
 }
 
 func touchedLater(touches []Touch, key string) bool {

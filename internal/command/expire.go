@@ -121,7 +121,7 @@ func planPExpireTime(c *Ctx) { replyDeadline(c, 0, unitMillis) }
 
 // replyDeadline replies the key's deadline counted from base, -1 without one, -2 without a key.
 func replyDeadline(c *Ctx, base int64, unit timeUnit) {
-	e, ok := c.Peek(c.Args[1])
+	e, ok := c.Glance(c.Args[1])
 	if !ok {
 		c.W.Int(-2)
 		return

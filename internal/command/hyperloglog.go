@@ -127,7 +127,9 @@ func planPFMerge(c *Ctx) {
 	if !ok {
 		return
 	}
+	missed := c.missed // dst among them, if it is not there
 	h, exists, _ := hllOf(c, dst)
+	c.missed = missed
 	if exists {
 		h = h.Clone()
 	} else {

@@ -42,16 +42,22 @@ func planDel(c *Ctx) {
 	c.W.Int(int64(removed))
 }
 
-// eachHome calls f with every shard in c.homes once, in the order in which they first appear there: the
-// effects of a command, and the events they cause, follow its arguments as far as shards allow.
+// eachHome calls f, which plans an effect, with every shard in c.homes once, in the order in which they first appear
+// there: the effects of a command follow its arguments as far as shards allow.
 func (c *Ctx) eachHome(f func(shard int)) {
 	var done uint64
+	at := len(c.planned)
 	for _, home := range c.homes {
 		if home < 0 || done>>home&1 != 0 {
 			continue
 		}
 		done |= 1 << home
 		f(home)
+	}
+	if planned := c.planned[at:]; len(planned) > 1 {
+		for i := range planned {
+			planned[i].Whole = c.Args
+		}
 	}
 }
 
@@ -88,7 +94,7 @@ func (s *keySet) add(i int) bool {
 func planExists(c *Ctx) {
 	n := int64(0)
 	for _, key := range c.Args[1:] {
-		if _, ok := c.Peek(key); ok {
+		if _, ok := c.Glance(key); ok {
 			n++
 		}
 	}
@@ -106,7 +112,7 @@ func planTouch(c *Ctx) {
 }
 
 func planType(c *Ctx) {
-	e, ok := c.Peek(c.Args[1])
+	e, ok := c.Glance(c.Args[1])
 	if !ok {
 		c.W.Simple(state.TypeNone.String())
 		return

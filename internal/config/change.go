@@ -20,21 +20,26 @@ type Pair struct{ Name, Value string }
 // glob characters is a name and shown as asked for, the others match every name that is not
 // hidden. match is Redis's glob matching, ignoring case.
 func Match(patterns []string, match func(pattern, name string) bool) []string {
-	found := make(map[string]bool)
+	shown := make(map[string]string) // by the parameter's own name
+	show := func(name, as string) {
+		if shown[name] == "" {
+			shown[name] = as
+		}
+	}
 	for _, p := range patterns {
 		if !strings.ContainsAny(p, "[*?") {
 			if k, ok := Lookup(p); ok && !k.Private {
-				found[strings.ToLower(p)] = true
+				show(strings.ToLower(p), p)
 			}
 			continue
 		}
 		for name, k := range table().byName {
 			if !k.Hidden && !k.Private && match(p, name) {
-				found[name] = true
+				show(name, name)
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return slices.Sorted(maps.Values(shown))
 }
 
 // Change applies the pairs of CONFIG SET to a copy of c: all of them or, with an error worded as
@@ -47,7 +52,7 @@ func (c *Config) Change(pairs []Pair) (next *Config, changed []*Key, err error) 
 	next = c.Clone()
 	for i, k := range rows {
 		if err := next.Set(k, pairs[i].Value); err != nil {
-			return nil, nil, SetFailed(k.Name, err)
+			return nil, nil, SetFailed(strings.ToLower(pairs[i].Name), err)
 		}
 		if next.Text(k) != c.Text(k) {
 			changed = append(changed, k)

@@ -22,6 +22,7 @@ func TestChange(t *testing.T) {
 		"fact as it is": {pairs: []Pair{{"daemonize", "no"}, {"dbfilename", "dump.rdb"}}},
 		"duplicate":     {pairs: []Pair{{"maxmemory", "1"}, {"maxmemory", "2"}}, err: "ERR CONFIG SET failed (possibly related to argument 'maxmemory') - duplicate parameter"},
 		"alias twice":   {pairs: []Pair{{"replica-priority", "1"}, {"slave-priority", "2"}}, err: "ERR CONFIG SET failed (possibly related to argument 'slave-priority') - duplicate parameter"},
+		"alias":         {pairs: []Pair{{"HASH-max-ziplist-value", "x"}}, err: "ERR CONFIG SET failed (possibly related to argument 'hash-max-ziplist-value') - argument must be a memory value"},
 		"percent":       {pairs: []Pair{{"maxmemory", "10000001"}, {"maxmemory-clients", "200%"}, {"client-query-buffer-limit", "invalid"}}, err: "ERR CONFIG SET failed (possibly related to argument 'maxmemory-clients') - percentage argument must be less or equal to 100"},
 		"memory":        {pairs: []Pair{{"maxmemory", "bla"}}, err: "ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value"},
 		"integer":       {pairs: []Pair{{"timeout", "1x"}}, err: "ERR CONFIG SET failed (possibly related to argument 'timeout') - argument couldn't be parsed into an integer"},
@@ -83,6 +84,9 @@ func TestChangeReports(t *testing.T) {
 	if got := next.OutputLimits.Replica; got != (OutputLimit{2 << 20, 1 << 20, 5}) || next.OutputLimits.Normal.Hard != 1<<30 {
 		t.Errorf("limits %v", next.OutputLimits)
 	}
+	if events, err := parseEvents("nKg$"); err != nil || events != "g$nK" {
+		t.Errorf("classes of events: %q, %v", events, err)
+	}
 	if got, _ := next.Get("notify-keyspace-events"); got != "AKE" {
 		t.Errorf("events %q", got)
 	}
@@ -91,6 +95,9 @@ func TestChangeReports(t *testing.T) {
 func TestMatch(t *testing.T) {
 	match := func(p, n string) bool { ok, _ := path.Match(p, n); return ok }
 	got := Match([]string{"maxmemory", "*max-ziplist-entries", "MAXMEMORY", "nope", "key-load*", "slave-priority"}, match)
+	if got := Match([]string{"MaxMemory", "maxmemor?"}, match); !slices.Equal(got, []string{"MaxMemory"}) {
+		t.Errorf("a name as it was asked for: %v", got)
+	}
 	want := []string{"hash-max-ziplist-entries", "maxmemory", "slave-priority", "zset-max-ziplist-entries"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)

@@ -259,7 +259,7 @@ func parsePercentiles(s string) (string, error) {
 
 // parseEvents normalises keyspace event classes into Redis's order, A standing for all of them.
 func parseEvents(s string) (string, error) {
-	const all, order = "g$lshzxetd", "g$lshzxetdKEmn"
+	const all, order = "g$lshzxetd", "g$lshzxetdnKEm"
 	have := make(map[rune]bool)
 	for _, r := range s {
 		switch {

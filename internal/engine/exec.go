@@ -192,6 +192,7 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 	g.e.noteMisses(c)
 	start := len(c.W.Buf)
 	c.Cmd.Plan(c)
+	g.notes.missed(c)
 	planned := c.Planned()
 	if len(planned) > 0 && g.refused() {
 		g.e.refuse(c, start, ErrFollower)
@@ -203,7 +204,6 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 				g.expireKey(key)
 			}
 		}
-		g.e.missed(c, g.ticket)
 		return nil
 	}
 	if planned[len(planned)-1].Effect.Op == effect.FlushAll {
@@ -258,7 +258,7 @@ func (g *group) fold(p *command.Planned) {
 // tryFold copies an effect into the group, keeps the pre-images of its keys and folds it.
 func (g *group) tryFold(p *command.Planned) error {
 	sh := g.e.shards[p.Shard]
-	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired, Script: g.script, Cmd: p.Cmd, Event: p.Event}
+	own := command.Planned{Shard: p.Shard, Effect: copyEffect(&p.Effect), Expired: p.Expired, Script: g.script, Cmd: p.Cmd, Event: p.Event, Whole: p.Whole}
 	if own.Effect.Op == effect.Function {
 		g.keepLibraries(sh)
 	}
@@ -289,6 +289,7 @@ func (g *group) commit() error {
 		return g.commitFlushed()
 	}
 	if len(g.planned) == 0 {
+		g.notes.deliver(0)
 		return nil
 	}
 	if g.refused() {

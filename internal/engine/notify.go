@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/kevydb/kevy/internal/command"
@@ -41,6 +42,7 @@ type notes struct {
 	e       *Engine
 	want    uint32
 	touches []command.Touch // of the command that runs
+	whole   [][]byte        // its Planned.Whole
 	changes Changes
 }
 
@@ -61,6 +63,7 @@ func (n *notes) around(sh *shard, p *command.Planned, cause log.FrameCause, fold
 		return
 	}
 	at := len(n.touches)
+	n.whole = p.Whole
 	p.Effect.EachKey(func(key []byte) {
 		t := command.Touch{
 			Cmd: p.Cmd, Op: p.Effect.Op, Event: p.Event, Key: string(key),
@@ -118,6 +121,10 @@ func (n *notes) commandEnds() {
 	if n == nil || len(n.touches) == 0 {
 		return
 	}
+	if n.whole != nil {
+		sortTouches(n.touches, n.whole)
+	}
+	command.SortTouches(n.touches)
 	if n.want&WantKeys != 0 {
 		at := len(n.changes.Keys)
 		for i := range n.touches {
@@ -129,6 +136,29 @@ func (n *notes) commandEnds() {
 		command.Events(n.touches, n.event)
 	}
 	n.touches = n.touches[:0]
+}
+
+// sortTouches puts the touches of a command's keys into the order in which its request names them, each time that it does.
+func sortTouches(touches []command.Touch, request [][]byte) {
+	named := make(map[string][]int, len(touches))
+	for _, i := range command.KeyPositions(touches[0].Cmd, request, nil) {
+		named[string(request[i])] = append(named[string(request[i])], i)
+	}
+	at := make(map[*command.Touch]int, len(touches))
+	order := make([]*command.Touch, len(touches))
+	for i := range touches {
+		t := &touches[i]
+		order[i] = t
+		if places := named[t.Key]; len(places) > 0 {
+			at[t], named[t.Key] = places[0], places[1:]
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *command.Touch) int { return at[a] - at[b] })
+	sorted := make([]command.Touch, len(touches))
+	for i, t := range order {
+		sorted[i] = *t
+	}
+	copy(touches, sorted)
 }
 
 func (n *notes) event(ev command.Event) {
@@ -206,20 +236,27 @@ func (u *untold) settle(n *news, safe bool, l Listener) {
 	}
 }
 
-// missed tells of keys that a read has not found.
+// missed tells of keys that a command has not found.
 func (e *Engine) missed(c *command.Ctx, t *Ticket) {
-	keys := c.Missed()
-	if len(keys) == 0 || e.listener == nil || e.wanted.Load()&uint32(command.EventMiss) == 0 {
+	if len(c.Missed()) == 0 || e.listener == nil {
 		return
 	}
-	ch := &Changes{Client: t.Client}
-	for _, key := range keys {
-		ch.Events = append(ch.Events, command.Event{Class: command.EventMiss, Name: "keymiss", Key: string(key)})
-	}
-	e.listener.Committed(ch)
+	n := notes{e: e, want: uint32(command.EventMiss), changes: Changes{Client: t.Client}}
+	n.missed(c)
+	e.listener.Committed(&n.changes)
 }
 
-// noteMisses has c remember keys that a read does not find, if someone wants to know.
+// missed notes keys that a command of the group has not found.
+func (n *notes) missed(c *command.Ctx) {
+	if n == nil {
+		return
+	}
+	for _, key := range c.Missed() {
+		n.event(command.Event{Class: command.EventMiss, Name: "keymiss", Key: string(key)})
+	}
+}
+
+// noteMisses has c remember keys that a command looks for in vain, if someone wants to know.
 func (e *Engine) noteMisses(c *command.Ctx) {
-	c.NoteMisses = c.Cmd.Flags&command.ReadOnly != 0 && e.wanted.Load()&uint32(command.EventMiss) != 0
+	c.NoteMisses = e.wanted.Load()&uint32(command.EventMiss) != 0 && c.Reads()
 }

@@ -58,10 +58,10 @@ func (e *Engine) plan(c *command.Ctx, mask uint64, t *Ticket) {
 	start := len(c.W.Buf)
 	e.noteMisses(c)
 	c.Cmd.Plan(c)
+	e.missed(c, t)
 	if len(c.Planned()) == 0 {
 		e.dropPast(c, t)
 		e.noteRead(mask, t)
-		e.missed(c, t)
 		return
 	}
 	if err := e.commit(c.Planned(), c.Now, log.ByClient, t); err != nil {

@@ -69,6 +69,21 @@ func TestClientList(t *testing.T) {
 	a.want("CLIENT HELP", "*[+CLIENT <subcommand>*")
 }
 
+// TestClientInfoNamesTheOuterCommand: what a transaction runs is not what the client has sent last.
+func TestClientInfoNamesTheOuterCommand(t *testing.T) {
+	s := start(t, testOptions{})
+	c, other := s.client(), s.client()
+	for _, line := range []string{"CLIENT SETNAME me", "MULTI", "CLIENT INFO"} {
+		c.do(line)
+	}
+	if got := c.do("EXEC"); !strings.Contains(got, " cmd=exec ") {
+		t.Error(got)
+	}
+	if got := other.do("CLIENT LIST ID " + c.do("CLIENT ID")[1:]); !strings.Contains(got, " cmd=client|id ") {
+		t.Error(got)
+	}
+}
+
 func TestClientListOfMany(t *testing.T) {
 	s := start(t, testOptions{})
 	var all []*client

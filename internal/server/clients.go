@@ -126,6 +126,9 @@ func (s *session) publish() {
 // publishState is the part of publish that needs no connection.
 func (s *session) publishState(i *clientInfo) {
 	i.cmd, i.user = s.cmd, s.user
+	if s.outer != nil {
+		i.cmd = s.outer
+	}
 	i.noEvict, i.noTouch = s.noEvict, s.noTouch
 	i.monitor = s.monitor
 	if i.track = (tracked{}); s.track.on {

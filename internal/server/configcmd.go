@@ -2,7 +2,6 @@ package server
 
 import (
 	"log/slog"
-	"path"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -30,8 +29,7 @@ func configGet(s *session, args [][]byte) {
 	}
 	cfg := s.srv.config()
 	names := config.Match(patterns, func(pattern, name string) bool {
-		ok, err := path.Match(strings.ToLower(pattern), name)
-		return ok && err == nil
+		return command.Match([]byte(strings.ToLower(pattern)), []byte(name))
 	})
 	s.w.Map(len(names))
 	for _, name := range names {

@@ -72,6 +72,7 @@ func resetCommand(s *session, _ [][]byte) {
 	s.subscriptionsChanged()
 	s.srv.monitors.set(s, false)
 	s.srv.tracking.disable(s)
+	s.gate &^= gateTracking
 	s.srv.applyWanted()
 	s.noTouch, s.noEvict = false, false
 	s.setReplyMode(replyOn)

@@ -60,6 +60,9 @@ func (h handler) Command(c *resp.Conn, args [][]byte) {
 	defer s.loop.gate.leave()
 	cmd, bad := command.Resolve(args)
 	if s.gate|h.srv.gate.Load() != 0 {
+		if s.gate&gateHears != 0 {
+			s.drainInbox() // what the command before has brought
+		}
 		s.slowPath(cmd, args, bad)
 		return
 	}

@@ -23,6 +23,7 @@ const (
 	itemPush       itemKind = iota // data is a RESP3 push; an array in RESP2
 	itemRaw                        // data is sent as it is
 	itemInvalidate                 // data is the array of keys to invalidate, nil for all
+	itemRedirected                 // the same, for another client
 	itemBroken                     // data is the id of a client that invalidations were to go to, encoded
 )
 
@@ -74,8 +75,8 @@ func (s *session) sendItem(it *item) {
 		if !w.RESP3() {
 			w.Buf[at] = '*'
 		}
-	case itemInvalidate:
-		s.sendInvalidation(it.data)
+	case itemInvalidate, itemRedirected:
+		s.sendInvalidation(it.data, it.kind == itemRedirected)
 	case itemBroken:
 		if w.RESP3() {
 			w.Push(2)
@@ -86,14 +87,14 @@ func (s *session) sendItem(it *item) {
 }
 
 // sendInvalidation tells the client which keys it may no longer keep, as far as its connection can say so: RESP2
-// has no pushes, but a subscriber can be told as by a message.
-func (s *session) sendInvalidation(keys []byte) {
+// has no pushes, but a subscriber to whom another client redirects can be told as by a message.
+func (s *session) sendInvalidation(keys []byte, redirected bool) {
 	w := &s.conn.W
 	switch {
 	case w.RESP3():
 		w.Push(2)
 		w.BulkString("invalidate")
-	case s.subs.Any():
+	case redirected && s.subs.Any():
 		w.Array(3)
 		w.BulkString("message")
 		w.BulkString("__redis__:invalidate")

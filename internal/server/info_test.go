@@ -199,7 +199,7 @@ func TestConfigCommands(t *testing.T) {
 	c := s.client()
 	for _, x := range [][2]string{
 		{"CONFIG GET maxclients", "*[maxclients 100]"},
-		{"CONFIG GET MAXclients timeout nope", "*[maxclients 100 timeout 0]"},
+		{"CONFIG GET MAXclients timeout nope", "*[MAXclients 100 timeout 0]"},
 		{"CONFIG GET slave-pri* replica-pri*", "*[replica-priority 100 slave-priority 100]"},
 		{"CONFIG GET hash-max-ziplist-*", "*[hash-max-ziplist-entries 512 hash-max-ziplist-value 64]"},
 		{"CONFIG GET nope", "*[]"},

@@ -18,6 +18,10 @@ type monitors struct {
 }
 
 func monitorCommand(s *session, _ [][]byte) {
+	if s.multi.running {
+		s.w.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
+		return
+	}
 	s.srv.monitors.set(s, true)
 	s.w.OK()
 }

@@ -21,6 +21,7 @@ type multi struct {
 	flags   command.Flags // of all queued commands
 	scripts bool          // there are scripts among them
 	roles   bool          // and commands that change the server's role
+	tracks  bool          // and CLIENT TRACKING
 	locks   bool          // a command needs the lock of a shard
 	watch   *engine.Watch // nil until the first WATCH
 
@@ -60,6 +61,7 @@ func (s *session) enqueue(cmd *command.Command, args [][]byte) {
 		m.queue = append(m.queue, engine.Queued{Cmd: cmd, Args: own})
 		m.flags |= s.flagsOf(cmd, args)
 		m.scripts = m.scripts || cmd.Group == "scripting"
+		m.tracks = m.tracks || cmd.Name == "client|tracking"
 		m.roles = m.roles || cmd.Name == "replicaof" || cmd.Name == "slaveof"
 		m.locks = m.locks || cmd.Scope != command.ScopeNone
 	}
@@ -198,9 +200,12 @@ func (s *session) execQueue(c *command.Ctx, t *engine.Ticket) {
 // engine, which has a group half made.
 func (s *session) execLocal(c *command.Ctx) {
 	start := len(s.w.Buf)
-	outer := s.inGroup
+	group, by, outer := s.inGroup, s.cmd, s.outer
+	if outer == nil {
+		s.outer = by
+	}
 	defer func() {
-		s.pending, s.inGroup = nil, outer
+		s.pending, s.inGroup, s.cmd, s.outer = nil, group, by, outer
 		if p := recover(); p != nil {
 			s.srv.log.Error("panic in a command: its connection is closed", "panic", p, "command", c.Cmd.Name,
 				"addr", s.conn.RemoteAddr(), "stack", string(debug.Stack()))

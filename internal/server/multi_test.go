@@ -30,6 +30,7 @@ func TestMulti(t *testing.T) {
 		"debug":     {{"MULTI", "+OK"}, {"DEBUG SLEEP 0", "+QUEUED"}, {"DEBUG RELOAD", "+QUEUED"}, {"EXEC", "*[+OK -ERR DEBUG RELOAD is not allowed inside a transaction]"}},
 		"wait":      {{"MULTI", "+OK"}, {"SET w 1", "+QUEUED"}, {"WAIT 1 0", "+QUEUED"}, {"FEED.SHARDS", "+QUEUED"}, {"EXEC", "*[+OK :0 :2]"}},
 		"quit":      {{"MULTI", "+OK"}, {"QUIT", "+OK"}},
+		"denied":    {{"MULTI", "+OK"}, {"SSUBSCRIBE a", "+QUEUED"}, {"MONITOR", "+QUEUED"}, {"EXEC", "*[-ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client -ERR MONITOR isn't allowed for DENY BLOCKING client]"}},
 		"kill self": {{"MULTI", "+OK"}, {"CLIENT KILL SKIPME NO ID 999999", "+QUEUED"}, {"PING", "+QUEUED"}, {"EXEC", "*[:0 +PONG]"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,6 +78,13 @@ func (s *session) subscribed(kind pubsub.Kind) int64 {
 }
 
 func (s *session) subscribe(kind pubsub.Kind, names [][]byte) {
+	if kind == pubsub.Shard && s.multi.running {
+		s.w.Error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+		return
+	}
+	if !s.multi.running {
+		s.drainInbox() // what came while the client could not be told
+	}
 	for _, name := range names {
 		s.subs.Add(kind, name)
 		s.w.Push(3)

@@ -141,7 +141,7 @@ func (s *session) runScript(r *scriptRoutine) {
 	defer s.srv.giveCtx(c)
 	s.scriptFailed = true
 	s.w, s.multi.running, s.inGroup = &j.w, true, c
-	defer func() { s.multi.running, s.inGroup, s.cmd = false, nil, cmd }()
+	defer func() { s.multi.running, s.inGroup = false, nil }()
 	c.Cmd, c.Args, c.W, c.NoTouch = cmd, r.args, &j.w, s.noTouch
 	c.Rand, c.LFU = s.srv.random(), s.srv.lfu.Load()
 	if !r.away {
@@ -210,9 +210,9 @@ func (s *session) scriptHost() *script.Host {
 
 // scriptLocal runs a command of the server itself for a script.
 func (s *session) scriptLocal(c *command.Ctx) error {
-	w, cmd := s.w, s.cmd
+	w := s.w
 	s.w = c.W
-	defer func() { s.w, s.cmd = w, cmd }()
+	defer func() { s.w = w }()
 	s.execLocal(c)
 	return nil
 }

@@ -20,6 +20,10 @@ const (
 	gateMulti                  // inside MULTI
 	gateReply                  // CLIENT REPLY OFF or SKIP
 	gateSubscriber             // has subscriptions
+	gateTracking               // has CLIENT TRACKING on
+
+	// gateHears are those of a session that is told of things beside its replies.
+	gateHears = gateSubscriber | gateTracking
 )
 
 // Reply modes (CLIENT REPLY).
@@ -41,6 +45,7 @@ type session struct {
 	gate uint32
 
 	cmd     *command.Command // the last one
+	outer   *command.Command // the EXEC or the script that runs cmd, nil: none
 	args    [][]byte         // its arguments, while it runs
 	began   time.Time        // when it began, if it has no planner
 	user    string           // authenticated as

@@ -26,6 +26,7 @@ type tracking struct {
 	keys     map[string]map[uint64]struct{}   // clients by the keys they may keep
 	items    int                              // pairs of key and client
 	prefixes map[string]map[*session]struct{} // of BCAST
+	order    []string                         // the prefixes, sorted: messages leave in that order
 }
 
 // tracked is a session's part. Guarded by tracking.mu, but for caching and reads, which the session owns.
@@ -74,6 +75,8 @@ func (t *tracking) enable(s *session, o *trackingOptions) {
 		k.prefixes[p] = struct{}{}
 		if t.prefixes[p] == nil {
 			t.prefixes[p] = make(map[*session]struct{})
+			at, _ := slices.BinarySearch(t.order, p)
+			t.order = slices.Insert(t.order, at, p)
 		}
 		t.prefixes[p][s] = struct{}{}
 	}
@@ -95,6 +98,9 @@ func (t *tracking) disable(s *session) {
 		delete(t.prefixes[p], s)
 		if len(t.prefixes[p]) == 0 {
 			delete(t.prefixes, p)
+			if at, there := slices.BinarySearch(t.order, p); there {
+				t.order = slices.Delete(t.order, at, at+1)
+			}
 		}
 	}
 	s.track = tracked{}
@@ -198,7 +204,7 @@ func (t *tracking) invalidate(list []stale, by uint64) {
 
 // send tells s, or the client that s redirects to, to drop keys; nil means all. REQUIRES: t.mu held.
 func (t *tracking) send(s *session, keys []byte) {
-	to := s
+	to, kind := s, itemInvalidate
 	if id := s.track.redirect; id != 0 {
 		if to = t.srv.clients.find(id); to == nil {
 			s.track.broken = true
@@ -207,8 +213,9 @@ func (t *tracking) send(s *session, keys []byte) {
 			s.push(item{w.Buf, itemBroken})
 			return
 		}
+		kind = itemRedirected
 	}
-	to.push(item{keys, itemInvalidate})
+	to.push(item{keys, kind})
 }
 
 // changed tells of the keys that a group has changed.
@@ -225,8 +232,8 @@ func (t *tracking) changed(c *engine.Changes) {
 	if list, ok := c.Held.([]stale); ok {
 		t.invalidate(list, c.Client)
 	}
-	for prefix, sessions := range t.prefixes {
-		t.broadcast(prefix, sessions, c)
+	for _, prefix := range t.order {
+		t.broadcast(prefix, t.prefixes[prefix], c)
 	}
 }
 
@@ -294,7 +301,7 @@ func (s *session) noteRead(cmd *command.Command, args [][]byte) {
 // watcher returns what is called before each command of a transaction or script, or nil: it notes reads, and shows
 // the command to the clients of MONITOR.
 func (s *session) watcher() func(*command.Command, [][]byte, bool) {
-	if !s.track.reads && s.srv.gate.Load()&gateMonitor == 0 {
+	if !s.track.reads && !s.multi.tracks && s.srv.gate.Load()&gateMonitor == 0 {
 		return nil
 	}
 	return func(cmd *command.Command, args [][]byte, script bool) {

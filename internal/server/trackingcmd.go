@@ -124,8 +124,10 @@ func clientTracking(s *session, args [][]byte) {
 			return
 		}
 		s.srv.tracking.enable(s, &o)
+		s.gate |= gateTracking
 	case isName(args[2], "off"):
 		s.srv.tracking.disable(s)
+		s.gate &^= gateTracking
 	default:
 		s.w.Error(msgSyntax)
 		return
