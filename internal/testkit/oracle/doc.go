@@ -1,6 +1,6 @@
 // Package oracle compares kevy with Debian's redis-server, reply by reply and byte by byte.
 //
-// Three kinds of comparison:
+// Four kinds of comparison:
 //
 //   - Streams: a seeded generator makes commands over small alphabets of keys and values (odd
 //     arguments, options in any order, wrong arities, pipelines, MULTI/EXEC, several connections
@@ -8,6 +8,9 @@
 //     the stream is shrunk to a minimal one and printed as redis-cli lines.
 //   - Waiting streams: the same with connections that block, of which one writes. Who is served, with what and when
 //     must be the same after every step.
+//   - Hearing streams: the same with clients that hear of each other: messages of channels, keyspace notifications, keys to
+//     drop from client-side caches, users and what they are refused, parameters of CONFIG. After every step each
+//     connection must have got the same.
 //   - Scripts: testdata/*.txt hold commands and the replies of redis-server; kevy must give the
 //     same. `go test ./internal/testkit/oracle -run TestScripts -rewrite` records them anew.
 //

@@ -53,7 +53,7 @@ func closing() []Step {
 	}
 	steps = append(steps, Step{Cmds: []Command{{Args: []string{"KEYS", "*"}}}})
 	for _, k := range slices.Concat(keyAlphabet, allTyped) {
-		s := Step{Conn: numConns - 1}
+		s := Step{Conn: 1}
 		for _, verb := range []string{"TYPE", "GET", "PTTL"} {
 			s.Cmds = append(s.Cmds, Command{Args: []string{verb, k}})
 		}

@@ -27,7 +27,7 @@ var rarePools = map[string][]string{
 }
 
 // multiWord are the pools whose members are several words.
-var multiWord = map[string]bool{"T": true, "A": true, "P": true, "R": true, "Q": true, "QB": true, "QF": true, "E": true, "XC": true, "RO": true}
+var multiWord = map[string]bool{"T": true, "A": true, "P": true, "R": true, "Q": true, "QB": true, "QF": true, "E": true, "XC": true, "RO": true, "ACLWHAT": true}
 
 // payloads are DUMP's of redis-server 7.0.15, one of each type.
 var payloads = []string{

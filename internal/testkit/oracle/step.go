@@ -72,11 +72,11 @@ func Format(steps []Step) string {
 	return b.String()
 }
 
-// Connections of a stream: the last one speaks RESP3.
+// Connections of a stream, of which every other one speaks RESP3.
 const numConns = 3
 
 func connProto(conn int) int {
-	if conn == numConns-1 {
+	if conn%2 == 1 {
 		return 3
 	}
 	return 2

@@ -28,6 +28,8 @@ var allTyped = func() (all []string) {
 var pools = func() map[string][]string {
 	all := maps.Clone(typePools)
 	maps.Copy(all, rarePools)
+	maps.Copy(all, hearPools)
+	maps.Copy(all, accessPools)
 	return all
 }()
 

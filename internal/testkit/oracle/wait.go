@@ -215,12 +215,11 @@ type waiterConn struct {
 	gone    chan struct{} // closed when the server has closed the connection
 }
 
-func openWaiters(addr string) (t *waiterTarget, err error) {
-	t = &waiterTarget{addr: addr}
+func openWaiters(addr string) (_ sessions, err error) {
+	t := &waiterTarget{addr: addr}
 	defer func() {
 		if err != nil {
 			t.close()
-			t = nil
 		}
 	}()
 	if t.control, err = wire.Dial(addr); err != nil {
@@ -238,9 +237,6 @@ func openWaiters(addr string) (t *waiterTarget, err error) {
 }
 
 func (t *waiterTarget) close() {
-	if t == nil {
-		return
-	}
 	for _, c := range t.conns {
 		if c != nil {
 			c.Close()
@@ -252,13 +248,13 @@ func (t *waiterTarget) close() {
 	}
 }
 
-// open makes connection i; every other one speaks RESP3.
+// open makes connection i.
 func (t *waiterTarget) open(i int) error {
 	c, err := wire.Dial(t.addr)
 	if err != nil {
 		return err
 	}
-	if i%2 == 1 {
+	if connProto(i) == 3 {
 		if _, err := c.Must("HELLO", "3"); err != nil {
 			return err
 		}
@@ -283,19 +279,16 @@ func (t *waiterTarget) open(i int) error {
 	return nil
 }
 
-// replies are those of a step, by connection.
-type replies [numWaiting][]wire.Reply
-
-// play sends a step and returns the replies that came until every client has its own or waits. like, if set, is what
-// the other server replied: where fewer come they are given time, since a reply may leave after the server has counted
-// its client off. A step of a client that waits already is left out.
-func (t *waiterTarget) play(s Step, like *replies) (out replies, err error) {
+// play returns the replies that came until every client has its own or waits: a reply may leave after the server has
+// counted its client off. A step of a client that waits already is left out.
+func (t *waiterTarget) play(s Step, like replies) (replies, error) {
+	out := make(replies, numWaiting)
 	c := t.conns[s.Conn]
 	if c.pending > 0 {
 		return out, nil
 	}
 	if who := s.Cmds[0].Args; who[0] == wordUnblock || who[0] == wordKill {
-		return out, t.about(who, &out, like)
+		return out, t.about(who, out, like)
 	}
 	for _, cmd := range s.Cmds {
 		c.QueueRaw(cmd.appendTo(nil))
@@ -304,11 +297,11 @@ func (t *waiterTarget) play(s Step, like *replies) (out replies, err error) {
 	if err := c.Flush(); err != nil {
 		return out, err
 	}
-	return out, t.settle(&out, like)
+	return out, t.settle(out, like)
 }
 
 // about runs a step that ends another client's waiting.
-func (t *waiterTarget) about(words []string, out, like *replies) error {
+func (t *waiterTarget) about(words []string, out, like replies) error {
 	i, _ := strconv.Atoi(words[1])
 	who := t.conns[i]
 	if words[0] == wordUnblock {
@@ -335,7 +328,7 @@ func (t *waiterTarget) about(words []string, out, like *replies) error {
 }
 
 // settle reads replies until as many clients are without theirs as the server says are blocked.
-func (t *waiterTarget) settle(out, like *replies) error {
+func (t *waiterTarget) settle(out, like replies) error {
 	begin := time.Now()
 	for {
 		without := 0 // counted before blocked: a client that has its reply blocks no more
@@ -373,61 +366,17 @@ func (t *waiterTarget) settle(out, like *replies) error {
 	}
 }
 
-func sameCounts(a, b *replies) bool {
-	for i := range a {
-		if len(a[i]) != len(b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// runWaiting plays the steps on both servers up to the first difference.
-func runWaiting(want, got string, steps []Step) (*Difference, error) {
-	w, err := openWaiters(want)
-	defer w.close()
-	if err != nil {
-		return nil, fmt.Errorf("redis-server: %w", err)
-	}
-	g, err := openWaiters(got)
-	defer g.close()
-	if err != nil {
-		return nil, fmt.Errorf("kevy: %w", err)
-	}
-	for i, s := range steps {
-		wr, err := w.play(s, nil)
-		if err != nil {
-			return nil, fmt.Errorf("redis-server: %w", err)
-		}
-		gr, gotErr := g.play(s, &wr)
-		if d := diffWaiting(s, &wr, &gr); d != nil || gotErr != nil {
-			if d == nil {
-				d = &Difference{Command: s.Cmds[0], GotE: gotErr}
-			}
-			d.Step, d.GotE = i, gotErr
-			return d, nil
-		}
-	}
-	return nil, nil
-}
-
-func diffWaiting(s Step, want, got *replies) *Difference {
+// diffWaiting compares what a step brought each client.
+func diffWaiting(s Step, want, got replies) *Difference {
 	for conn := range want {
-		for j := range max(len(want[conn]), len(got[conn])) {
-			w, g := wire.Reply{Kind: '_', Null: true, Str: []byte("(waits)")}, wire.Reply{Kind: '_', Null: true, Str: []byte("(waits)")}
-			if j < len(want[conn]) {
-				w = want[conn][j]
-			}
-			if j < len(got[conn]) {
-				g = got[conn][j]
-			}
-			cmd := Command{Args: []string{"reply"}}
+		cmd := func(j int) Command {
 			if conn == s.Conn {
-				cmd = s.Cmds[min(j, len(s.Cmds)-1)]
+				return s.Cmds[min(j, len(s.Cmds)-1)]
 			}
-			if !same(cmd, &w, &g) {
-				return &Difference{Conn: conn, Command: cmd, Want: w, Got: g}
-			}
+			return foreign
+		}
+		if d := diffReplies(conn, want[conn], got[conn], cmd, same); d != nil {
+			return d
 		}
 	}
 	return nil
