@@ -83,12 +83,13 @@ func (k *ackedFields) write(c *wire.Conn, shard int, field string, size int) err
 func (k *ackedFields) check(n *node) {
 	n.t.Helper()
 	for shard, names := range k.fields {
-		if len(names) == 0 {
-			continue
+		there, lost := make(map[string]bool), 0
+		r := n.ok("HKEYS", k.keys[shard])
+		for i := range r.Elems {
+			there[r.Elems[i].Text()] = true
 		}
-		r, lost := n.ok(append([]string{"HMGET", k.keys[shard]}, names...)...), 0
-		for i := range names {
-			if r.Elems[i].Null {
+		for _, name := range names {
+			if !there[name] {
 				lost++
 			}
 		}
