@@ -312,10 +312,12 @@ func (g *group) commit() error {
 	return nil
 }
 
+// fewEffects are so many that a group keeps their memory for the next one.
+const fewEffects = 64
+
 // emptied returns p without its elements, for further ones unless there were many.
 func emptied(p []command.Planned) []command.Planned {
-	const most = 64
-	if len(p) > most {
+	if len(p) > fewEffects {
 		return nil
 	}
 	clear(p)

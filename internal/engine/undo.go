@@ -12,8 +12,9 @@ import (
 // undo is what makes the keys that a group changes as they were: of small values the effects that rebuild
 // them, of large ones a view of the shard, which costs the same whatever their size.
 type undo struct {
-	effects []command.Planned // to be folded from the last one to the first
-	kept    map[string]struct{}
+	effects []command.Planned   // to be folded from the last one to the first
+	kept    map[string]struct{} // shard and key
+	id      []byte              // scratch: one of these
 	large   []largeKey
 	views   map[int]*state.View // by shard
 
@@ -32,14 +33,14 @@ func (u *undo) keep(sh *shard, key []byte) {
 	if u.flushed != nil {
 		return // all keys are in flushed
 	}
-	id := string(append(binary.AppendUvarint(nil, uint64(sh.id)), key...))
-	if _, done := u.kept[id]; done {
+	u.id = append(binary.AppendUvarint(u.id[:0], uint64(sh.id)), key...)
+	if _, done := u.kept[string(u.id)]; done {
 		return
 	}
 	if u.kept == nil {
 		u.kept = make(map[string]struct{})
 	}
-	u.kept[id] = struct{}{}
+	u.kept[string(u.id)] = struct{}{}
 	entry, ok := sh.ks.Lookup(key)
 	if ok && entry.Large() {
 		if u.views == nil {
@@ -108,7 +109,7 @@ func (u *undo) restore(e *Engine) {
 	u.forget()
 }
 
-// forget drops what was kept. REQUIRES: the locks of the shards are held.
+// forget drops what was kept, but for the memory of few and short keys. REQUIRES: the locks of the shards are held.
 func (u *undo) forget() {
 	for _, v := range u.views {
 		v.Close()
@@ -116,5 +117,10 @@ func (u *undo) forget() {
 	for _, v := range u.flushed {
 		v.Close()
 	}
-	*u = undo{effects: emptied(u.effects)}
+	next := undo{effects: emptied(u.effects)}
+	if len(u.kept) <= fewEffects && cap(u.id) <= 1<<10 {
+		clear(u.kept)
+		next.kept, next.id = u.kept, u.id
+	}
+	*u = next
 }

@@ -317,9 +317,12 @@ func (d *jsonDecoder) descend() {
 	}
 }
 
+// fewItems is the room that the tables of decoded values begin with; NewTable's is for 32 items and 32 fields.
+const fewItems = 4
+
 func (d *jsonDecoder) object() lua.LValue {
 	d.descend()
-	t := d.L.NewTable()
+	t := d.L.CreateTable(0, fewItems)
 	d.next()
 	for d.kind != tokObjEnd {
 		if d.kind != tokString {
@@ -350,7 +353,7 @@ func (d *jsonDecoder) object() lua.LValue {
 
 func (d *jsonDecoder) array() lua.LValue {
 	d.descend()
-	t := d.L.NewTable()
+	t := d.L.CreateTable(fewItems, 0)
 	d.next()
 	if d.kind == tokArrEnd {
 		d.depth--

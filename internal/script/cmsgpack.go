@@ -260,7 +260,11 @@ func (u *unpacker) value(depth int) lua.LValue { //nolint:gocyclo // one case pe
 }
 
 func (u *unpacker) table(n uint64, isMap bool, depth int) lua.LValue {
-	t := u.L.NewTable()
+	items, fields := int(min(n, fewItems)), 0 //nolint:gosec // few
+	if isMap {
+		items, fields = fields, items
+	}
+	t := u.L.CreateTable(items, fields)
 	for i := uint64(1); i <= n && u.bad == ""; i++ {
 		if !isMap {
 			t.RawSetInt(int(i), u.value(depth+1)) //nolint:gosec // bounded by the input

@@ -89,7 +89,7 @@ func (r *reader) value() lua.LValue { //nolint:gocyclo // one case per type
 		return r.field("big_number", lua.LString(r.line()))
 	case '=':
 		s := r.bulk(r.int())
-		t := r.ip.L.NewTable()
+		t := r.ip.L.CreateTable(0, 2)
 		t.RawSetString("format", lua.LString(s[:3]))
 		t.RawSetString("string", lua.LString(s[4:]))
 		return r.field("verbatim_string", t)
@@ -99,7 +99,8 @@ func (r *reader) value() lua.LValue { //nolint:gocyclo // one case per type
 
 // aggregate makes a map or a set, or skips an attribute.
 func (r *reader) aggregate(kind byte) lua.LValue {
-	n, t := r.int(), r.ip.L.NewTable()
+	n := r.int()
+	t := r.ip.L.CreateTable(0, int(min(n, 1<<16)))
 	for range n {
 		k := r.value()
 		v := lua.LValue(lua.LTrue)
@@ -120,7 +121,7 @@ func (r *reader) aggregate(kind byte) lua.LValue {
 }
 
 func (r *reader) field(name string, v lua.LValue) *lua.LTable {
-	t := r.ip.L.NewTable()
+	t := r.ip.L.CreateTable(0, 1)
 	t.RawSetString(name, v)
 	return t
 }
@@ -186,7 +187,9 @@ func stringField(t *lua.LTable, name string) (string, bool) {
 	return string(s), ok
 }
 
-func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(s) }
+var lineEnds = strings.NewReplacer("\r", " ", "\n", " ")
+
+func oneLine(s string) string { return lineEnds.Replace(s) }
 
 // tagged replies a table that stands for a type of RESP3; false if it is a plain one.
 func (r *replier) tagged(t *lua.LTable, depth int) bool {

@@ -17,7 +17,7 @@ func (ip *interp) initErrors() {
 		case ip.hook.stop.Load():
 			t = ip.errorTable(msgKilled)
 		case !ok:
-			t = L.NewTable()
+			t = L.CreateTable(0, errorFields)
 			t.RawSetString("err", lua.LString("ERR "+ip.reword(L, textOf(L, L.Get(1)))))
 		}
 		if source, line, ok := position(L); ok && !ip.isProtected(t) {
@@ -36,6 +36,9 @@ func (ip *interp) loadError(L *lua.LState) int {
 	}
 	return 1
 }
+
+// errorFields are those of an error: err, source, line, ignore_error_stats_update.
+const errorFields = 4
 
 const msgKilled = "Script killed by user with SCRIPT KILL..."
 
@@ -72,7 +75,7 @@ func (ip *interp) errorTable(text string) *lua.LTable {
 			code, msg = head, tail
 		}
 	}
-	t := ip.L.NewTable()
+	t := ip.L.CreateTable(0, errorFields)
 	t.RawSetString("err", lua.LString(code+" "+strings.Trim(msg, "\r\n")))
 	return t
 }

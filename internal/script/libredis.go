@@ -228,7 +228,7 @@ func (ip *interp) statusReply(L *lua.LState) int {
 		L.Push(ip.errorTable("wrong number or type of arguments"))
 		return 1
 	}
-	t := L.NewTable()
+	t := L.CreateTable(0, 1)
 	t.RawSetString("ok", lua.LString(s))
 	L.Push(t)
 	return 1
