@@ -119,6 +119,11 @@ func (d *Dir) Replace(b *Base) (next *Dir, aside []string, err error) {
 	if err := b.validate(len(d.logs)); err != nil {
 		return nil, nil, err
 	}
+	return d.reopen(func() ([]string, error) { return d.replace(b) })
+}
+
+// reopen closes d, changes the directory and opens it again, as a follower.
+func (d *Dir) reopen(change func() (aside []string, err error)) (next *Dir, aside []string, err error) {
 	o := d.o
 	o.Policy, o.Follower = d.logs[0].Policy(), true
 	o.KeepBytes, o.KeepTime = d.keepBytes.Load(), d.keepTimeNow()
@@ -129,7 +134,7 @@ func (d *Dir) Replace(b *Base) (next *Dir, aside []string, err error) {
 	next = newDir(o)
 	next.lock = lock
 	if err = d.Close(true); err == nil {
-		if aside, err = d.replace(b); err == nil {
+		if aside, err = change(); err == nil {
 			_, err = next.open()
 		}
 	}

@@ -49,7 +49,9 @@ type shardManifest struct {
 	FirstLive uint64    `json:"first_live"` // oldest segment that is part of the log
 	End       *shardEnd `json:"end,omitempty"`
 	// Unborn is the number of a segment that is being made for another base, and no part of this log; 0: none.
-	Unborn  uint64    `json:"unborn,omitempty"`
+	Unborn uint64 `json:"unborn,omitempty"`
+	// Cut: the log has been taken back to End, and what the files hold behind that is no part of it.
+	Cut     bool      `json:"cut,omitempty"`
 	Lineage []Lineage `json:"lineage"` // oldest first; the last one is current
 }
 
@@ -84,7 +86,7 @@ func (m *manifest) clone() *manifest {
 func (m *manifest) dirty() {
 	m.Clean = false
 	for i := range m.Shards {
-		m.Shards[i].End, m.Shards[i].Unborn = nil, 0
+		m.Shards[i].End, m.Shards[i].Unborn, m.Shards[i].Cut = nil, 0, false
 	}
 }
 
@@ -105,7 +107,7 @@ func (m *manifest) validate() error {
 	}
 	for i := range m.Shards {
 		s := &m.Shards[i]
-		if len(s.Lineage) == 0 || s.FirstLive == 0 || (s.End != nil) != m.Clean {
+		if len(s.Lineage) == 0 || s.FirstLive == 0 || (s.End != nil) != m.Clean || s.Cut && !m.Clean {
 			return corruptf("manifest: shard %d is incomplete", i)
 		}
 		last := uint64(0)

@@ -122,7 +122,13 @@ func (d *Dir) load(rec *Recovery) error {
 		rec.Created = true
 	}
 	d.man, d.hashSeed, d.lastTxn = m, m.HashSeed, m.LastTxn
-	for i, s := range m.Shards {
+	for i := range m.Shards {
+		s := &m.Shards[i]
+		if s.Cut {
+			if err := finishCut(fsys, shardDir(dir, i), i, s); err != nil {
+				return fmt.Errorf("log: shard %d: taking the log back: %w", i, err)
+			}
+		}
 		if s.Unborn == 0 {
 			continue
 		}

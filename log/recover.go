@@ -161,6 +161,10 @@ func (s *shardScan) take(n uint64, newest bool) error {
 	}
 	newest = newest && path.Base(name) == segmentName(n)
 	seg, size, err := s.openHeader(name, n)
+	if err == nil && s.man.Cut && n == s.man.End.Segment && !seg.sealed.Load() {
+		size = min(size, s.man.End.Size)
+		seg.end.Store(size)
+	}
 	if err != nil {
 		if newest && size <= headerBytes && errors.Is(err, ErrCorrupt) {
 			s.stray, s.strayErr = name, err // made just before a crash, which took its header
@@ -200,7 +204,7 @@ func (s *shardScan) numbers() ([]uint64, error) {
 	var numbers []uint64
 	for _, name := range names {
 		n, sealed, ok := segmentNumber(name)
-		if !ok || n < s.man.FirstLive || n == s.man.Unborn {
+		if !ok || n < s.man.FirstLive || n == s.man.Unborn || s.man.Cut && n > s.man.End.Segment {
 			continue
 		}
 		if sealed {

@@ -202,7 +202,7 @@ func (s *segment) remove() error {
 	return err
 }
 
-// sweep removes the files that are no part of the log: segments below number keep, half-made sealed ones, and sealed ones
+// sweep removes the files that are no part of the log: segments below number keep, half-made ones, and sealed ones
 // whose raw segment is still there. (It may be that a crash has brought that back; it will be sealed again.)
 // REQUIRES: recovery has accepted the log.
 func sweep(fsys vfs.FS, dir string, keep uint64) error {
@@ -218,7 +218,7 @@ func sweep(fsys vfs.FS, dir string, keep uint64) error {
 	}
 	for _, name := range names {
 		n, sealed, ok := segmentNumber(name)
-		if (ok && (n < keep || (sealed && raw[n]))) || strings.HasSuffix(name, sealedSuffix+tempSuffix) {
+		if (ok && (n < keep || (sealed && raw[n]))) || strings.HasSuffix(name, tempSuffix) {
 			if err := vfs.RemoveIfThere(fsys, path.Join(dir, name)); err != nil {
 				return fmt.Errorf("log: removing what is no part of the log: %w", err)
 			}

@@ -170,58 +170,49 @@ func (e *Engine) Rewind(to []log.Cursor) (kept []string, err error) {
 	if err := e.flush(e.all()); err != nil {
 		return nil, err
 	}
-	fresh, err := e.stateAt(to)
+	fresh, behind, back, err := e.stateAt(to)
 	if err != nil {
 		return nil, err
-	}
-	set, err := e.writeStates(fresh, to)
-	if err != nil {
-		releaseAll(fresh)
-		return nil, err
-	}
-	o := Origin{HashSeed: e.Seed(), LastTxn: e.Dir().LastTxn()}
-	for i := range e.shards {
-		o.Lineage = append(o.Lineage, e.Dir().Lineage(i))
 	}
 	if err := e.fitCut(to); err != nil { // while the lineage leads there
 		releaseAll(fresh)
 		return nil, err
 	}
-	return e.replaceBase(baseOf(&set, o, to), fresh)
+	return e.replaceLog(func(d *log.Dir) (*log.Dir, []string, error) { return d.TakeBack(back) }, back.Set, fresh, behind)
 }
 
-// stateAt folds the state at the cursors.
-func (e *Engine) stateAt(to []log.Cursor) ([]*state.Keyspace, error) {
+// stateAt folds the state at the cursors, and tells from what set the log behind it leads there.
+func (e *Engine) stateAt(to []log.Cursor) (fresh []*state.Keyspace, behind []replayed, back *log.Back, err error) {
 	sets, unreadable, err := candidates(e.fs, e.Dir())
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if unreadable != nil {
 		e.logger.Warn("snapshot sets that can't be read", "error", unreadable)
 	}
-	set, from := "", []log.Cursor(nil)
-	for i := len(sets) - 1; i >= 0 && set == ""; i-- {
+	back = &log.Back{To: to}
+	for i := len(sets) - 1; i >= 0 && back.Set == ""; i-- {
 		if s := &sets[i]; s.Reachable && e.allBefore(s.Set.Cursors(), to) {
-			set, from = s.Set.ID, s.Set.Cursors()
+			back.Set, back.Cursors = s.Set.ID, s.Set.Cursors()
 		}
 	}
-	if set == "" && beginning(e.Dir()) == nil {
-		return nil, ErrNoWayBack
+	if back.Set == "" && beginning(e.Dir()) == nil {
+		return nil, nil, nil, ErrNoWayBack
 	}
-	fresh := make([]*state.Keyspace, len(e.shards))
+	fresh, behind = make([]*state.Keyspace, len(e.shards)), make([]replayed, len(e.shards))
 	for i := range fresh {
 		var c *log.Cursor
-		if set != "" {
-			c = &from[i]
+		if back.Set != "" {
+			c = &back.Cursors[i]
 		}
 		o := log.ReaderOptions{Limit: log.LimitEnd, End: to[i], Follow: true}
-		if fresh[i], _, err = loadShard(e.fs, e.Dir(), i, set, c, o, e.settings()); err != nil {
+		if fresh[i], behind[i], err = loadShard(e.fs, e.Dir(), i, back.Set, c, o, e.settings()); err != nil {
 			fresh[i].Release()
 			releaseAll(fresh[:i])
-			return nil, fmt.Errorf("%w: %w", ErrNoWayBack, err)
+			return nil, nil, nil, fmt.Errorf("%w: %w", ErrNoWayBack, err)
 		}
 	}
-	return fresh, nil
+	return fresh, behind, back, nil
 }
 
 // allBefore reports whether the histories of to go through from.

@@ -97,12 +97,22 @@ func unblock(done []*Waiter) {
 // replaceBase makes base the state of the store, and the keyspaces, which are that state. It takes the keyspaces over.
 // REQUIRES: no snapshot is being written.
 func (e *Engine) replaceBase(base *log.Base, fresh []*state.Keyspace) (aside []string, err error) {
+	aside, err = e.replaceLog(func(d *log.Dir) (*log.Dir, []string, error) { return d.Replace(base) }, base.Set, fresh, make([]replayed, len(fresh)))
+	if err == nil {
+		err = e.fitCut(base.Cursors)
+	}
+	return aside, err
+}
+
+// replaceLog has the log replaced by another one, on the snapshot set with the given name, and makes the keyspaces, which are what that log leads to, the
+// state of the store. It takes the keyspaces over. behind is the log behind the set. REQUIRES: as replaceBase.
+func (e *Engine) replaceLog(replace func(*log.Dir) (*log.Dir, []string, error), set string, fresh []*state.Keyspace, behind []replayed) (aside []string, err error) {
 	e.lock(e.all())
 	e.replacing.Store(true)
-	next, aside, err := e.Dir().Replace(base)
+	next, aside, err := replace(e.Dir())
 	var done []*Waiter
 	if err == nil {
-		e.use(next, fresh)
+		e.use(next, fresh, behind)
 		done = e.dismissWaiters()
 	} else {
 		releaseAll(fresh)
@@ -110,6 +120,9 @@ func (e *Engine) replaceBase(base *log.Base, fresh []*state.Keyspace) (aside []s
 	e.replacing.Store(false)
 	e.unlock(e.all())
 	unblock(done)
+	if errors.Is(err, log.ErrGone) {
+		return aside, fmt.Errorf("%w: %w", ErrNoWayBack, err)
+	}
 	if err != nil {
 		err = fmt.Errorf("engine: replacing the state: %w", err)
 		e.markBroken(err)
@@ -122,13 +135,13 @@ func (e *Engine) replaceBase(base *log.Base, fresh []*state.Keyspace) (aside []s
 	}
 	next.Maintain()
 	if e.opt.Log.Ephemeral { // nobody will load the set
-		err = errors.Join(next.SetSnapshot("", nil), snapshot.Remove(e.fs, next.Path(), base.Set))
+		err = errors.Join(next.SetSnapshot("", nil), snapshot.Remove(e.fs, next.Path(), set))
 	}
-	return aside, errors.Join(err, e.fitCut(base.Cursors))
+	return aside, err
 }
 
-// use makes next the directory and fresh its state. REQUIRES: all shard locks are held.
-func (e *Engine) use(next *log.Dir, fresh []*state.Keyspace) {
+// use makes next the directory and fresh its state, behind which is the log behind the newest set. REQUIRES: all shard locks are held.
+func (e *Engine) use(next *log.Dir, fresh []*state.Keyspace, behind []replayed) {
 	e.dir.Store(next)
 	for i, sh := range e.shards {
 		for _, list := range sh.watched {
@@ -137,8 +150,8 @@ func (e *Engine) use(next *log.Dir, fresh []*state.Keyspace) {
 		sh.ks.Release()
 		sh.lg.Store(next.Log(i))
 		sh.ks, e.keyspaces[i] = fresh[i], fresh[i]
-		sh.dirty = 0
-		sh.setGrown(0)
+		sh.dirty = behind[i].frames
+		sh.setGrown(behind[i].bytes)
 	}
 	e.txns.restart(next.LastTxn())
 	e.measure(e.all())
