@@ -1,0 +1,56 @@
+package log
+
+import (
+	"testing"
+
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
+)
+
+// TestRollAmidBridge: a roll that was due in the old generation comes between the beginning of the new one and its first group, whose frames are in the file
+// already and must stay: the group is there after a crash.
+func TestRollAmidBridge(t *testing.T) {
+	fs := crashfs.New()
+	d, _ := mustOpen(t, testOptions(fs))
+	l := d.Log(0)
+	put(t, l, 3)
+	group := func(enc interface {
+		Begin(int64, FrameCause, uint64, uint64)
+	}, add func(string)) {
+		enc.Begin(2000, ByClient, 0, 0)
+		add("a")
+		add("b")
+	}
+	err := d.BridgeGeneration(CauseFlush, &Bridge{
+		Before: func() {
+			group(l, func(k string) { l.Append(set(k, "before")) })
+			l.End()
+		},
+		After: func(_ int, enc *Encoder) {
+			group(enc, func(k string) { enc.Append(set(k, "behind")) })
+			enc.End()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := Cursor{l.Generation(), 0}
+	segments := l.Segments()
+	if err := l.roll(); err == nil || l.Err() != nil || l.Segments() != segments {
+		t.Errorf("rolled: %d segments, %d before: %v, %v", l.Segments(), segments, err, l.Err())
+	}
+	after, _ := mustOpen(t, testOptions(fs.KillClone()))
+	if n, _ := readAll(t, after.Log(0), begun, ReaderOptions{}); n != 2 {
+		t.Errorf("%d frames of the group are left", n)
+	}
+	group(l, func(k string) { l.Append(set(k, "behind")) })
+	l.End()
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := readAll(t, l, begun, ReaderOptions{}); n != 2 {
+		t.Errorf("%d frames in the log", n)
+	}
+	if err := l.roll(); err != nil || l.Segments() != segments+1 {
+		t.Errorf("a segment with frames: %d segments, %v", l.Segments(), err)
+	}
+}
