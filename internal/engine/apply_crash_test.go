@@ -119,10 +119,6 @@ func TestRewindCrash(t *testing.T) {
 	base := crashfs.New()
 	ffs := faultfs.New(base)
 	r := followOn(t, ffs, source, clock, 1<<10)
-	type point struct {
-		at    []log.Cursor
-		state string
-	}
 	var points []point
 	for i, line := range []string{"MSET a 1 b 2", "RPUSH l x y", "MULTI ; SET c 1 ; FLUSHALL ; SET d 2", "MSET e 1 f 2", "DEL e"} {
 		for j := range 20 {
@@ -138,16 +134,7 @@ func TestRewindCrash(t *testing.T) {
 		}
 	}
 	end := points[len(points)-1]
-	back := func(s *gate.Store, to point) {
-		t.Helper()
-		if _, err := s.E.Rewind(to.at); err != nil {
-			t.Fatal(err)
-		}
-		if got := s.Digest() + s.Libraries(); got != to.state || !slices.Equal(s.Cursors(), to.at) {
-			t.Errorf("taken back to %v: at %v", to.at, s.Cursors())
-		}
-	}
-	crashes := crashesOf(ffs, base, 1, rand.New(rand.NewPCG(1, 1)), func() { back(r, points[3]) })
+	crashes := crashesOf(ffs, base, 1, rand.New(rand.NewPCG(1, 1)), func() { takeBack(t, r, points[3]) })
 	seen := make(map[bool]int)
 	for _, c := range crashes {
 		again := openFollower(t, c.fs, clock, 1<<10)
@@ -159,7 +146,7 @@ func TestRewindCrash(t *testing.T) {
 		}
 		if was {
 			for i := 2; i >= 0; i-- {
-				back(again, points[i])
+				takeBack(t, again, points[i])
 			}
 		}
 		apply(t, source, again)
@@ -172,9 +159,25 @@ func TestRewindCrash(t *testing.T) {
 		t.Errorf("crashes: %v", seen)
 	}
 	for i := 2; i >= 0; i-- {
-		back(r, points[i])
+		takeBack(t, r, points[i])
 	}
 	r.Close()
+}
+
+// point is the state at cursors.
+type point struct {
+	at    []log.Cursor
+	state string
+}
+
+func takeBack(t *testing.T, s *gate.Store, to point) {
+	t.Helper()
+	if _, err := s.E.Rewind(to.at); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Digest() + s.Libraries(); got != to.state || !slices.Equal(s.Cursors(), to.at) {
+		t.Errorf("taken back to %v: at %v", to.at, s.Cursors())
+	}
 }
 
 // TestReadOfReplicaWaitsForGroup: under always, what a group over several shards has done is read on a replica when all of it is durable, also when groups
