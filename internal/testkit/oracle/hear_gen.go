@@ -316,9 +316,9 @@ func unevenRead(c Command) bool {
 	return c.Name() == "XREAD" && (len(c.Args)-1-slices.Index(c.Args, "STREAMS"))%2 != 0
 }
 
-// aboutGroups reports whether a command changes a stream's consumer groups, which Redis does not tell of.
+// aboutGroups reports whether a command changes of a stream only its consumer groups or last ID, which Redis does not tell of.
 func aboutGroups(c Command) bool {
-	return slices.Contains([]string{"XGROUP", "XREADGROUP", "XACK", "XCLAIM", "XAUTOCLAIM"}, c.Name())
+	return slices.Contains([]string{"XGROUP", "XREADGROUP", "XACK", "XCLAIM", "XAUTOCLAIM", "XSETID"}, c.Name())
 }
 
 // plain is a server without data, notifications and users, for a stream to begin with.
