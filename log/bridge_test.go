@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/log/effect"
 )
 
 // TestRollAmidBridge: a roll that was due in the old generation comes between the beginning of the new one and its first group, whose frames are in the file
@@ -13,20 +14,19 @@ func TestRollAmidBridge(t *testing.T) {
 	d, _ := mustOpen(t, testOptions(fs))
 	l := d.Log(0)
 	put(t, l, 3)
-	group := func(enc interface {
-		Begin(int64, FrameCause, uint64, uint64)
-	}, add func(string)) {
-		enc.Begin(2000, ByClient, 0, 0)
-		add("a")
-		add("b")
+	behind := func(begin func(int64, FrameCause, uint64, uint64), add func(*effect.Effect)) {
+		begin(2000, ByClient, 0, 0)
+		add(set("a", "behind"))
+		add(set("b", "behind"))
 	}
 	err := d.BridgeGeneration(CauseFlush, &Bridge{
 		Before: func() {
-			group(l, func(k string) { l.Append(set(k, "before")) })
+			l.Begin(2000, ByClient, 0, 0)
+			l.Append(set("a", "before"))
 			l.End()
 		},
 		After: func(_ int, enc *Encoder) {
-			group(enc, func(k string) { enc.Append(set(k, "behind")) })
+			behind(enc.Begin, enc.Append)
 			enc.End()
 		},
 	})
@@ -42,7 +42,7 @@ func TestRollAmidBridge(t *testing.T) {
 	if n, _ := readAll(t, after.Log(0), begun, ReaderOptions{}); n != 2 {
 		t.Errorf("%d frames of the group are left", n)
 	}
-	group(l, func(k string) { l.Append(set(k, "behind")) })
+	behind(l.Begin, l.Append)
 	l.End()
 	if err := l.Flush(); err != nil {
 		t.Fatal(err)
