@@ -68,17 +68,19 @@ type FollowerInfo struct {
 	Acks  []Ack         // nil: none has come
 	Since time.Duration // since the last one
 	Stock bool          // it is no kevy
+	Knows bool          // it has been told of the replication id that is in force
 }
 
 // Followers returns the followers that are connected, in the order of their ids.
 func (s *Source) Followers() []FollowerInfo {
+	id := s.id()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []FollowerInfo
 	for _, k := range s.links {
 		at := strings.LastIndexByte(k.addr, ':')
 		out = append(out, FollowerInfo{
-			ID: k.id, Host: strings.Trim(k.addr[:at], "[]"), Port: k.addr[at+1:], Acks: k.acks, Since: time.Since(k.acked), Stock: k.stock,
+			ID: k.id, Host: strings.Trim(k.addr[:at], "[]"), Port: k.addr[at+1:], Acks: k.acks, Since: time.Since(k.acked), Stock: k.stock, Knows: k.history == id,
 		})
 	}
 	slices.SortFunc(out, func(a, b FollowerInfo) int { return strings.Compare(a.ID, b.ID) })

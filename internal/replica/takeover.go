@@ -97,7 +97,7 @@ func (o *Order) Obeyed(dir *log.Dir) bool {
 	return true
 }
 
-// InStep waits until a follower that is a kevy has applied everything that is appended, and returns it: any, or the one at host and port.
+// InStep waits until a follower that is a kevy, and knows this store's replication id, by which it obeys, has applied everything that is appended, and returns it: any, or the one at host and port.
 func (s *Source) InStep(ctx context.Context, host, port string) (f FollowerInfo, err error) {
 	for {
 		s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *Source) InStep(ctx context.Context, host, port string) (f FollowerInfo,
 		s.mu.Unlock()
 		tails := s.Tails()
 		for _, f := range s.Followers() {
-			if f.CanTakeOver() && (host == "" || f.Is(host, port)) && s.covers(f.Acks, tails, false) {
+			if f.CanTakeOver() && f.Knows && (host == "" || f.Is(host, port)) && s.covers(f.Acks, tails, false) {
 				return f, nil
 			}
 		}
