@@ -13,7 +13,7 @@ type SnapshotPolicy struct {
 	// Rules take a snapshot when one of them is met.
 	Rules []SaveRule
 	// GrowthPercent takes one when the log since the newest set has grown by that much of the set's
-	// frames, and both together are more than GrowthMin bytes; 0: never.
+	// frames, and both together are more than GrowthMin bytes, or by more than 256 generations; 0: never.
 	GrowthPercent, GrowthMin int64
 	// Keep is how many sets stay, the newest included; less than 1 means 1.
 	Keep int
@@ -36,6 +36,9 @@ const (
 	retryMost  = 5 * time.Minute
 	// ageEvery is how often sets and log are looked at that only grow old.
 	ageEvery = time.Minute
+	// manyGenerations is how many may begin after the newest set until another one is due, however little they hold: each is a file
+	// in every shard, and a line of the manifest, which is written anew at each FLUSHALL.
+	manyGenerations = 256
 )
 
 func backoff(failures int) time.Duration {
@@ -152,7 +155,7 @@ func (c *checkpointer) scheduled() (kind SaveKind, ok bool) {
 // due reports whether a rule or the log's growth wants a snapshot.
 func (c *checkpointer) due() (kind SaveKind, ok bool) {
 	c.mu.Lock()
-	p, s := c.policy, c.status
+	p, s, many := c.policy, c.status, c.many
 	c.mu.Unlock()
 	now := c.e.now()
 	if s.Running || now < s.RetryMS || len(p.Rules) == 0 && p.GrowthPercent == 0 || c.e.broken.Load() != nil {
@@ -168,7 +171,21 @@ func (c *checkpointer) due() (kind SaveKind, ok bool) {
 		float64(grown)*100 >= float64(s.BaseBytes)*float64(p.GrowthPercent) {
 		return RewriteLog, true
 	}
+	if p.GrowthPercent > 0 && c.e.generationsSince() > many {
+		return RewriteLog, true
+	}
 	return 0, false
+}
+
+// generationsSince returns how many generations have begun since the newest set was frozen; all shards begin them together.
+func (e *Engine) generationsSince() (n int) {
+	_, at := e.Dir().Snapshot()
+	for _, g := range e.Dir().Lineage(0) {
+		if at == nil || g.Generation > at[0].Generation {
+			n++
+		}
+	}
+	return n
 }
 
 // sinceSnapshot returns the effects logged since the newest set was frozen, and the bytes of their frames.

@@ -108,6 +108,31 @@ func TestSnapshotByGrowth(t *testing.T) {
 }
 
 // TestFailedSnapshots: a failure is shown, keeps the old set, and is tried again, later each time.
+// TestSnapshotByGenerations: FLUSHALLs ask for a snapshot although the log hardly grows, so that segments and the lines of the manifest, which each of them
+// writes, do not become more and more.
+func TestSnapshotByGenerations(t *testing.T) {
+	s := gate.Open(t, crashfs.New(), 2, &gate.Clock{MS: 1_800_000_000_000})
+	defer s.Close()
+	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: 100, GrowthMin: 1 << 40})
+	const many = 50
+	s.E.SetManyGenerations(many)
+	for round := range 2 {
+		for range many - 1 { // the first generation counts too
+			s.Do("FLUSHALL")
+		}
+		if s.E.AutoSnapshot() || s.E.SaveStatus().Count != round {
+			t.Fatal("due too early")
+		}
+		s.Do("FLUSHALL")
+		s.Do("FLUSHALL")
+		s.E.AutoSnapshot() // unless it has been seen already
+		until(t, s, "a snapshot", count(round+1))
+		if l := s.E.Dir().Log(0); l.Segments() > 2 {
+			t.Errorf("%d segments are left", l.Segments())
+		}
+	}
+}
+
 func TestFailedSnapshots(t *testing.T) {
 	base := crashfs.New()
 	fs := faultfs.New(base)

@@ -32,3 +32,10 @@ func (e *Engine) HoldAll() (release func()) {
 	e.lock(e.all())
 	return func() { e.unlock(e.all()) }
 }
+
+// SetManyGenerations sets how many generations ask for a snapshot.
+func (e *Engine) SetManyGenerations(n int) {
+	e.checkpoint.mu.Lock()
+	defer e.checkpoint.mu.Unlock()
+	e.checkpoint.many = n
+}

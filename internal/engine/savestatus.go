@@ -79,6 +79,7 @@ type checkpointer struct {
 	closed bool
 	status SaveStatus
 	policy SnapshotPolicy
+	many   int // manyGenerations, but in tests
 
 	wake chan struct{} // for auto; nil: there is none
 	quit chan struct{}
@@ -88,6 +89,7 @@ type checkpointer struct {
 func (c *checkpointer) init(e *Engine) {
 	c.e = e
 	c.idle = sync.NewCond(&c.mu)
+	c.many = manyGenerations
 	c.status.LastMS = e.now()
 	if e.opt.Snapshots != nil {
 		c.policy = *e.opt.Snapshots
