@@ -163,19 +163,32 @@ func (d *Dir) create() (*manifest, error) {
 }
 
 // scanAll lists and scans every shard (steps 2 and 3). It changes nothing.
-func (d *Dir) scanAll() ([]*shardScan, error) { return d.scanShards(false) }
+func (d *Dir) scanAll() ([]*shardScan, error) {
+	shards, err := d.newScans(false)
+	if err != nil {
+		return nil, err
+	}
+	return shards, d.scanShards(shards)
+}
 
-// scanShards is scanAll; with tolerant, damage is noted in the scans.
-func (d *Dir) scanShards(tolerant bool) ([]*shardScan, error) {
-	shards := make([]*shardScan, len(d.man.Shards))
-	err := parallel(len(shards), func(i int) error {
+// newScans begins the scans of all shards; with tolerant, damage will be noted in them. The marks are read before anything else: in a directory in
+// use they may get ahead of what has been read of the files.
+func (d *Dir) newScans(tolerant bool) (shards []*shardScan, err error) {
+	for i := range d.man.Shards {
 		s := &shardScan{fs: d.o.FS, shard: i, dir: shardDir(d.o.Dir, i), man: &d.man.Shards[i], tolerant: tolerant}
-		shards[i] = s
-		if err := s.list(); err != nil {
-			return err
-		}
-		var err error
 		if s.mark, err = readMark(s.fs, s.dir); err != nil {
+			return nil, err
+		}
+		shards = append(shards, s)
+	}
+	return shards, nil
+}
+
+// scanShards lists and scans.
+func (d *Dir) scanShards(shards []*shardScan) error {
+	return parallel(len(shards), func(i int) error {
+		s := shards[i]
+		if err := s.list(); err != nil {
 			return err
 		}
 		if d.man.Clean || d.follows() {
@@ -183,7 +196,6 @@ func (d *Dir) scanShards(tolerant bool) ([]*shardScan, error) {
 		}
 		return s.scan()
 	})
-	return shards, err
 }
 
 // windowFor makes the feed window of a shard that goes on, and gives its segments their places.

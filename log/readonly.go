@@ -107,7 +107,13 @@ func (s *shardScan) behind() (int64, error) {
 // scanReadOnly scans all shards and decides where each of them ends, as recovery would.
 func (d *Dir) scanReadOnly(tolerant bool) (shards []*shardScan, err error) {
 	for {
-		if shards, err = d.scanShards(tolerant); err != nil {
+		if shards, err = d.newScans(tolerant); err != nil {
+			return nil, err
+		}
+		if err = bindAll(shards); err != nil {
+			return nil, err
+		}
+		if err = d.scanShards(shards); err != nil {
 			return nil, err
 		}
 		if tolerant {

@@ -61,6 +61,8 @@ type shardScan struct {
 	win       *window   // when not nil: takes in the newest segment's frames
 	index     seekIndex // of the newest segment
 
+	bound *bound // how far files are read, nil: as far as they go
+
 	tolerant bool    // damage is noted, not returned
 	damage   []error // noted
 	lost     error   // the one that took frames behind the end
@@ -202,9 +204,10 @@ func (s *shardScan) numbers() ([]uint64, error) {
 		return nil, fmt.Errorf("log: shard %d: %w", s.shard, err)
 	}
 	var numbers []uint64
+	s.sealed = nil
 	for _, name := range names {
 		n, sealed, ok := segmentNumber(name)
-		if !ok || n < s.man.FirstLive || n == s.man.Unborn || s.man.Cut && n > s.man.End.Segment {
+		if !ok || !s.wants(n) || s.bound != nil && n > s.bound.segment {
 			continue
 		}
 		if sealed {
@@ -214,6 +217,11 @@ func (s *shardScan) numbers() ([]uint64, error) {
 	}
 	slices.Sort(numbers)
 	return slices.Compact(numbers), nil
+}
+
+// wants reports whether the manifest has a segment of this number in the log, if there is one.
+func (s *shardScan) wants(n uint64) bool {
+	return n >= s.man.FirstLive && n != s.man.Unborn && (!s.man.Cut || n <= s.man.End.Segment)
 }
 
 // fileOf returns the file of a segment: the raw one if it is there, as then nobody is sure of the sealed one.
@@ -238,6 +246,9 @@ func (s *shardScan) openHeader(name string, number uint64) (*segment, int64, err
 	size, err := f.Size()
 	if err != nil {
 		return nil, 0, err
+	}
+	if s.bound != nil && number == s.bound.segment {
+		size = min(size, s.bound.size)
 	}
 	h, firstMS, err := readHeader(f, name, size)
 	if err != nil {
