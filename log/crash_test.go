@@ -38,6 +38,9 @@ type model struct {
 	gone map[uint64]bool // groups of which parts were dropped
 	txn  uint64
 	n    int
+	// bridged are groups that a generation began in the midst of, by shard: the value before that, and the value behind it.
+	bridged [][2]string
+	amid    bool // the process ends before the second part of the last one is appended
 }
 
 func newModel(t *testing.T, seed uint64, shards int) *model {
@@ -52,6 +55,7 @@ func (m *model) options(fsys vfs.FS) Options {
 	return Options{
 		FS: fsys, Dir: "a/data", Shards: m.shards, HashSeed: 1, SegmentBytes: 400 + int64(m.rng.IntN(4000)), Rand: rng.Uint64,
 		Window: 1 + int64(m.rng.IntN(3000)), sealSizes: tinySeals,
+		Policy: []Policy{EverySec, Always}[min(1, m.rng.IntN(4)/3)],
 	}
 }
 
@@ -105,16 +109,23 @@ func (m *model) step(d *Dir) error {
 		}
 	case r < 95:
 		if err = d.NewGeneration(CauseFlush); err == nil {
-			for i := range m.hist {
-				m.forks[i] = len(m.hist[i])
-			}
+			m.forked()
 		}
-	case r < 97:
+	case r < 96:
+		err = m.bridge(d)
+	case r < 98:
 		err = m.drop(d)
-	case r < 99:
+	case r < 100:
 		_, err = d.Seal()
 	}
 	return err
+}
+
+// forked takes note that generations begin where the logs end.
+func (m *model) forked() {
+	for i, h := range m.hist {
+		m.forks[i] = len(h)
+	}
 }
 
 // drop takes a snapshot, so to say, and drops what it makes unneeded.
@@ -256,6 +267,14 @@ func (m *model) check(d *Dir, lower, floor []int) {
 		}
 	}
 	for i := range m.shards {
+		for _, b := range m.bridged {
+			has := func(value string) bool {
+				return slices.ContainsFunc(m.hist[i], func(it item) bool { return it.value == value })
+			}
+			if has(b[0]) && !has(b[1]) {
+				m.t.Fatalf("shard %d: a group that a generation began in the midst of is torn behind %s", i, b[0])
+			}
+		}
 		l := d.Log(i)
 		r, err := l.NewReader(l.Oldest(), ReaderOptions{Limit: LimitWritten, Follow: true})
 		if err != nil {
@@ -310,7 +329,11 @@ var errStop = errors.New("stop")
 
 // end closes the directory, kills its process, or takes its power, and checks what is left.
 func (m *model) end(d *Dir, fsys *crashfs.FS, written, durable []int) *crashfs.FS {
-	switch m.rng.IntN(4) {
+	way := m.rng.IntN(4)
+	if m.amid {
+		way, m.amid = 1+m.rng.IntN(2), false // nobody closes the directory then
+	}
+	switch way {
 	case 0:
 		if d.Close(true) != nil { // no write went through after it stopped
 			return m.recover(fsys.Crash(m.rng), durable, durable)
@@ -387,9 +410,7 @@ func (m *model) recover(fsys *crashfs.FS, lower, floor []int) *crashfs.FS {
 // opened takes note of new generations. (There is none if Close had failed after the last byte.)
 func (m *model) opened(rec *Recovery) {
 	if !rec.Clean {
-		for i := range m.forks {
-			m.forks[i] = len(m.hist[i])
-		}
+		m.forked()
 	}
 }
 
