@@ -117,6 +117,16 @@ func TestClientKill(t *testing.T) {
 	} {
 		c.want(line, want)
 	}
+	for _, filter := range [][]string{{""}, {"ADDR", ""}, {"LADDR", ""}, {"ADDR", "", "SKIPME", "no"}} { // nobody's
+		want := ":0"
+		if len(filter) == 1 {
+			want = "-ERR No such client"
+		}
+		r, err := c.Do(append([]string{"CLIENT", "KILL"}, filter...)...)
+		if err != nil || show(&r) != want {
+			t.Errorf("CLIENT KILL %q: %s, %v", filter, show(&r), err)
+		}
+	}
 	victim := func() (*client, string, string) {
 		v := s.client()
 		id := v.do("CLIENT ID")[1:]

@@ -8,11 +8,10 @@ import (
 
 // killFilter says which clients CLIENT KILL closes.
 type killFilter struct {
-	addr, laddr string
-	kind        int // -1: any
-	id          uint64
-	user        string
-	skipMe      bool
+	addr, laddr, user *string // nil: any; nobody's is empty
+	kind              int     // -1: any
+	id                uint64  // 0: any
+	skipMe            bool
 }
 
 // parseKill reads the filters of the new form.
@@ -44,14 +43,14 @@ func (f *killFilter) option(users *acl.Users, name, value []byte) (bad string) {
 		}
 		f.kind = kind
 	case isName(name, "addr"):
-		f.addr = string(value)
+		f.addr = copyOf(value)
 	case isName(name, "laddr"):
-		f.laddr = string(value)
+		f.laddr = copyOf(value)
 	case isName(name, "user"):
 		if users.Find(string(value)) == nil {
 			return "ERR No such user '" + string(value) + "'"
 		}
-		f.user = string(value)
+		f.user = copyOf(value)
 	case isName(name, "skipme"):
 		switch {
 		case isName(value, "yes"):
@@ -67,19 +66,24 @@ func (f *killFilter) option(users *acl.Users, name, value []byte) (bad string) {
 	return ""
 }
 
+func copyOf(b []byte) *string {
+	s := string(b)
+	return &s
+}
+
 func (f *killFilter) matches(i *clientInfo) bool {
-	return (f.addr == "" || i.addr == f.addr) &&
-		(f.laddr == "" || i.laddr == f.laddr) &&
+	return (f.addr == nil || i.addr == *f.addr) &&
+		(f.laddr == nil || i.laddr == *f.laddr) &&
 		(f.kind == -1 || f.kind == i.kind()) &&
 		(f.id == 0 || i.id == f.id) &&
-		(f.user == "" || i.user == f.user)
+		(f.user == nil || i.user == *f.user)
 }
 
 // clientKill is CLIENT KILL ip:port, or with filters.
 func clientKill(s *session, args [][]byte) {
 	f := killFilter{kind: -1}
 	if len(args) == 3 {
-		f.addr = string(args[2])
+		f.addr = copyOf(args[2])
 	} else {
 		var bad string
 		if f, bad = parseKill(s.srv.access.users, args); bad != "" {

@@ -72,13 +72,13 @@ var accessScripts = []string{
 }
 
 func newAccessGen(seed uint64, seventh bool) *hearGen {
-	g := &hearGen{Gen: NewGen(seed), rows: formRows(accessForms), apart: unqueued(seventh), lone: changesUser}
+	g := &hearGen{Gen: NewGen(seed), rows: formRows(accessForms), apart: append(unqueued(seventh), "SUBSCRIBE", "PSUBSCRIBE"), lone: changesUser}
 	g.rows = append(g.rows, row{weight: 4, fixed: true, make: func(g *Gen) []string {
 		return []string{"EVAL", g.pick(accessScripts), "1", g.pick(pools["TK"])}
 	}})
 	g.rows = append(g.rows, row{weight: 40, fixed: true, make: func(g *Gen) []string { return strings.Fields(g.pick(pools["ACLWHAT"])) }})
 	g.rest = 100
-	// In RESP2 a subscriber stays who he is: Redis 7.0 ends when one takes channels from himself, and whether it lets one go
+	// In RESP2 a subscriber stays who he is, and begins outside of transactions: Redis 7.0 ends when one takes channels from himself, and whether it lets one go
 	// who has become another user depends on more than what he may hear.
 	g.step = func(g *hearGen) Step {
 		s := g.byRows()
