@@ -95,10 +95,10 @@ func newAccessGen(seed uint64, seventh bool) *hearGen {
 	return g
 }
 
-// changesUser reports whether a command may change who its client is, or end it: what of a pipeline is answered then differs
-// between versions of Redis.
+// changesUser reports whether a command may change who its client is, or end it or others: what of a pipeline is answered then differs
+// between versions of Redis, and a client that is ended there gets nothing of what the pipeline has sent it before.
 func changesUser(c Command) bool {
-	return slices.Contains([]string{"AUTH", "HELLO", "RESET"}, c.Name()) || c.Sub() == "DELUSER"
+	return slices.Contains([]string{"AUTH", "HELLO", "RESET"}, c.Name()) || c.Sub() == "DELUSER" || c.Sub() == "SETUSER"
 }
 
 // plainUsers is a server with the default user as it begins, and root, who may do all and stays out of the streams.
