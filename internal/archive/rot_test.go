@@ -22,16 +22,7 @@ import (
 func TestRot(t *testing.T) {
 	for what, back := range map[string]int64{"raw": 0, "sealed": 0, "index": 3} {
 		sealed := what != "raw"
-		l := newLife(t, 91, archive.NewFileStore(vfs.NewMem(), place))
-		l.write(100)
-		l.s.Do("FLUSHALL") // the first segments have ended
-		l.save()           // a restart does not read them
-		if sealed {
-			if n, err := l.s.E.Dir().Seal(); err != nil || n == 0 {
-				t.Fatalf("%d sealed: %v", n, err)
-			}
-		}
-		info := l.s.E.Dir().Log(0).SegmentList()[0]
+		l, info := endedSegment(t, sealed)
 		at := int64(200)
 		if back > 0 {
 			at = info.Bytes - back
@@ -61,6 +52,26 @@ func TestRot(t *testing.T) {
 	}
 }
 
+// endedSegment makes a store whose first segments have ended, and are read at no restart, and returns the oldest of the first shard.
+func endedSegment(t *testing.T, sealed bool) (*life, log.SegmentInfo) {
+	t.Helper()
+	for seed := range uint64(100) { // how large that one is depends on when others ended
+		l := newLife(t, 91+seed, archive.NewFileStore(vfs.NewMem(), place))
+		l.write(100)
+		l.s.Do("FLUSHALL")
+		l.save()
+		if sealed {
+			_, err := l.s.E.Dir().Seal()
+			must(t, err)
+		}
+		if info := l.s.E.Dir().Log(0).SegmentList()[0]; info.Sealed == sealed && info.RawBytes > 1000 {
+			return l, info
+		}
+	}
+	t.Fatalf("no segment with sealed: %v", sealed)
+	return nil, log.SegmentInfo{}
+}
+
 // flip flips a bit of a file of the directory.
 func (l *life) flip(name string, pos int64) {
 	l.t.Helper()
@@ -75,31 +86,40 @@ func (l *life) flip(name string, pos int64) {
 	must(l.t, f.Close())
 }
 
+// newest returns the first shard's segment that is being written.
+func (l *life) newest() log.SegmentInfo {
+	list := l.s.E.Dir().Log(0).SegmentList()
+	return list[len(list)-1]
+}
+
 // archivedSegment makes a store whose archive has all of a segment in parts, which then may have ended, or been sealed.
 func archivedSegment(t *testing.T, what string) (*life, log.SegmentInfo) {
 	t.Helper()
 	for seed := range uint64(100) { // whether the segment is large enough to be sealed depends on when others ended
 		l := newLife(t, 930+seed, archive.NewFileStore(vfs.NewMem(), place))
 		l.write(100)
+		for what == "sealed" && l.newest().RawBytes < 64<<10 { // smaller ones are not sealed
+			l.write(1)
+		}
+		info := l.newest()
 		l.record()
 		l.pass()
-		list := l.s.E.Dir().Log(0).SegmentList()
-		n := len(list) - 1
-		if list[n].RawBytes < 1000 {
-			continue // it has just begun
+		if info.RawBytes < 1000 {
+			continue // it had just begun
 		}
 		if what == "written" || what == "ended" {
-			return l, list[n]
+			return l, info
 		}
 		l.s.Do("FLUSHALL")
 		l.record()
 		if what == "sealed" {
-			if _, err := l.s.E.Dir().Seal(); err != nil {
-				t.Fatal(err)
-			}
+			_, err := l.s.E.Dir().Seal()
+			must(t, err)
 		}
-		if info := l.s.E.Dir().Log(0).SegmentList()[n]; info.Sealed == (what == "sealed") {
-			return l, info
+		for _, now := range l.s.E.Dir().Log(0).SegmentList() {
+			if now.Number == info.Number && now.Sealed == (what == "sealed") {
+				return l, now
+			}
 		}
 	}
 	t.Fatal("no segment is " + what)
