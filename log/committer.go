@@ -116,7 +116,7 @@ func (l *Log) maintain(second bool) {
 		if err != nil && asked {
 			l.asked.Store(true) // the disk is full: again in a second
 		}
-		if policy == EverySec {
+		if policy == EverySec { // a sync of always may hold smu
 			l.writeBack()
 		}
 		l.keepHouse(second)
@@ -132,8 +132,7 @@ func (l *Log) writeBack() {
 	l.smu.Lock() // the file stays
 	defer l.smu.Unlock()
 	l.wmu.Lock()
-	back, end := l.w.back, l.w.seg.end.Load()&^(pageBytes-1) // the last page is still written to
-	due := end-back >= backEvery
+	due, back, end := l.needsBack(), l.w.back, l.wholePages()
 	if due {
 		l.w.back = end
 	}

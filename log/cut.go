@@ -80,13 +80,7 @@ func keepAside(fsys vfs.FS, f vfs.File, from, to int64, parent, dir, name string
 	if err != nil {
 		return false, err
 	}
-	for at := from; at < to && err == nil; {
-		n := min(int64(len(buf)), to-at)
-		if err = readFull(f, buf[:n], at); err == nil {
-			_, err = out.WriteAt(buf[:n], at-from)
-		}
-		at += n
-	}
+	err = copyBytes(out, 0, f, from, to, buf)
 	if err == nil {
 		err = out.Sync()
 	}
@@ -94,6 +88,20 @@ func keepAside(fsys vfs.FS, f vfs.File, from, to int64, parent, dir, name string
 		err = errors.Join(fsys.SyncDir(dir), fsys.SyncDir(parent))
 	}
 	return true, err
+}
+
+// copyBytes copies the bytes [from, to) of src to dst, where they begin at at. buf is for use on the way.
+func copyBytes(dst vfs.File, at int64, src io.ReaderAt, from, to int64, buf []byte) error {
+	for pos := from; pos < to; pos += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), to-pos)]
+		if err := readFull(src, buf, pos); err != nil {
+			return err
+		}
+		if _, err := dst.WriteAt(buf, at+pos-from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // trimZeros returns the end of the last byte in [from, to) that is not zero, or from.
@@ -114,7 +122,7 @@ func trimZeros(f vfs.File, from, to int64, buf []byte) (int64, error) {
 	return from, nil
 }
 
-func readFull(f vfs.File, b []byte, at int64) error {
+func readFull(f io.ReaderAt, b []byte, at int64) error {
 	n, err := f.ReadAt(b, at)
 	switch {
 	case n == len(b):

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
@@ -170,16 +168,7 @@ func TestReplaceCrash(t *testing.T) {
 	// A generation that is older than the directory's own: a store can be taken back, or follow one that is older.
 	after := Cursor{before.Generation - 1, 77}
 	base := &Base{HashSeed: 99, LastTxn: 12, Set: "set", Cursors: []Cursor{after}, Lineage: [][]Lineage{{{Generation: after.Generation, Cause: CauseCreate}}}, Aside: []Cursor{{before.Generation, 2}}}
-	var mu sync.Mutex
-	var clones []*crashfs.FS
-	ffs.Inject(func(op faultfs.Op) error {
-		if op.Kind.IsWrite() {
-			mu.Lock()
-			defer mu.Unlock()
-			clones = append(clones, mem.KillClone(), mem.CrashClone(rng))
-		}
-		return nil
-	})
+	clones := clonesAtWrites(ffs, mem, rng)
 	next, aside, err := d.Replace(base)
 	ffs.Inject(nil)
 	if err != nil {
@@ -190,7 +179,7 @@ func TestReplaceCrash(t *testing.T) {
 		t.Fatalf("tail %v, seed %d, kept %v", next.Log(0).Tail(), next.HashSeed(), aside)
 	}
 	seen := make(map[string]int)
-	for _, c := range append(slices.Clone(clones), mem.KillClone()) {
+	for _, c := range append(clones(), mem.KillClone()) {
 		o := testOptions(c)
 		o.Follower = true
 		got, _ := mustOpen(t, o)

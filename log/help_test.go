@@ -1,10 +1,16 @@
 package log
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 
+	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log/effect"
 )
@@ -68,4 +74,38 @@ func readAll(t testing.TB, l *Log, c Cursor, o ReaderOptions) (frames int, end C
 		want = Cursor{f.Cursor.Generation, f.Cursor.Offset + 1}
 		frames++
 	}
+}
+
+// clonesAtWrites has ffs make two copies of fs before each write, as a kill and as a loss of power leave it, and returns what there are so far.
+func clonesAtWrites(ffs *faultfs.FS, fs *crashfs.FS, rng *rand.Rand) func() []*crashfs.FS {
+	var mu sync.Mutex
+	var clones []*crashfs.FS
+	ffs.Inject(func(op faultfs.Op) error {
+		if op.Kind.IsWrite() {
+			mu.Lock()
+			defer mu.Unlock()
+			clones = append(clones, fs.KillClone(), fs.CrashClone(rng))
+		}
+		return nil
+	})
+	return func() []*crashfs.FS {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(clones)
+	}
+}
+
+// droppable opens a log all of whose segments but the newest are behind a snapshot and any window, on a file system that can be made to fail.
+func droppable(t *testing.T) (*Dir, *faultfs.FS, []seen) {
+	t.Helper()
+	mem := vfs.NewMem()
+	o, frames := sealable(t, mem)
+	faulty := faultfs.New(mem)
+	o.FS, o.Window = faulty, 1
+	d, _ := mustOpen(t, o)
+	l := d.Log(0)
+	if err := errors.Join(l.Sync(), d.SetSnapshot("s", []Cursor{l.Tail()})); err != nil {
+		t.Fatal(err)
+	}
+	return d, faulty, frames
 }

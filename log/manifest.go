@@ -228,7 +228,7 @@ func reserveManifest(fsys vfs.FS, dir string, m *manifest) error {
 
 // writeFile makes a file anew with the given content, synced, its directory entry not.
 func writeFile(fsys vfs.FS, name string, b []byte) error {
-	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := vfs.RemoveIfThere(fsys, name); err != nil {
 		return err
 	}
 	return vfs.WriteFile(fsys, name, b)

@@ -231,15 +231,8 @@ func TestFloorsAndPins(t *testing.T) {
 
 // A generation begins while segments are being removed: there may be very many of them, and who begins one holds up all writers.
 func TestGenerationBeginsAmidDrop(t *testing.T) {
-	mem := vfs.NewMem()
-	o, _ := sealable(t, mem)
-	faulty := faultfs.New(mem)
-	o.FS, o.Window = faulty, 1
-	d, _ := mustOpen(t, o)
+	d, faulty, _ := droppable(t)
 	l := d.Log(0)
-	if err := errors.Join(l.Sync(), d.SetSnapshot("s", []Cursor{l.Tail()})); err != nil {
-		t.Fatal(err)
-	}
 	removing, goOn := make(chan struct{}), make(chan struct{})
 	first := sync.OnceFunc(func() { close(removing) })
 	faulty.Inject(func(op faultfs.Op) error {
@@ -278,15 +271,8 @@ func TestGenerationBeginsAmidDrop(t *testing.T) {
 
 // A reader that begins while segments are being dropped, after it was decided which, keeps its own all the same.
 func TestReaderBeginsAmidDrop(t *testing.T) {
-	mem := vfs.NewMem()
-	o, frames := sealable(t, mem)
-	faulty := faultfs.New(mem)
-	o.FS, o.Window = faulty, 1
-	d, _ := mustOpen(t, o)
+	d, faulty, frames := droppable(t)
 	l := d.Log(0)
-	if err := errors.Join(l.Sync(), d.SetSnapshot("s", []Cursor{l.Tail()})); err != nil {
-		t.Fatal(err)
-	}
 	var r *Reader
 	faulty.Inject(func(op faultfs.Op) error {
 		if op.Kind == faultfs.OpRename && r == nil {

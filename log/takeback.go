@@ -151,12 +151,8 @@ func (s *shardScan) unseal(number uint64, size int64) error {
 	_, err = f.WriteAt(seg.encode(), 0)
 	buf := *buffers.Get().(*[]byte)
 	defer buffers.Put(&buf)
-	for at := int64(headerBytes); at < size && err == nil; {
-		n := min(int64(len(buf)), size-at)
-		if _, err = h.src.ReadAt(buf[:n], at); err == nil {
-			_, err = f.WriteAt(buf[:n], at)
-		}
-		at += n
+	if err == nil {
+		err = copyBytes(f, headerBytes, h.src, headerBytes, size, buf)
 	}
 	if err == nil {
 		err = f.Sync()

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
@@ -37,16 +36,7 @@ func takeBackCrash(t *testing.T, sealed bool, part int) {
 		}
 	}
 	n := wholeFrames(frames, len(frames)*part/5-3)
-	var mu sync.Mutex
-	var clones []*crashfs.FS
-	ffs.Inject(func(op faultfs.Op) error {
-		if op.Kind.IsWrite() {
-			mu.Lock()
-			defer mu.Unlock()
-			clones = append(clones, base.KillClone(), base.CrashClone(rng))
-		}
-		return nil
-	})
+	clones := clonesAtWrites(ffs, base, rng)
 	next, aside, err := d.TakeBack(&Back{To: []Cursor{behind(frames[n-1])}})
 	ffs.Inject(nil)
 	if err != nil || len(aside) == 0 {
@@ -57,13 +47,13 @@ func takeBackCrash(t *testing.T, sealed bool, part int) {
 		t.Fatal(err)
 	}
 	before := 0
-	for _, c := range append(slices.Clone(clones), base.KillClone()) {
+	for _, c := range append(clones(), base.KillClone()) {
 		if takenBack(t, o, c, frames, n, sealed) {
 			before++
 		}
 	}
-	if before == 0 || before == len(clones)+1 {
-		t.Errorf("%d crashes, the log is as before after %d", len(clones)+1, before)
+	if before == 0 || before == len(clones())+1 {
+		t.Errorf("%d crashes, the log is as before after %d", len(clones())+1, before)
 	}
 }
 

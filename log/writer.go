@@ -261,8 +261,11 @@ func (l *Log) needsZeros() bool {
 
 // needsBack reports whether writeBack has something to do. REQUIRES: wmu.
 func (l *Log) needsBack() bool {
-	return l.w.seg.end.Load()-l.w.back >= backEvery && l.Policy() == EverySec
+	return l.wholePages()-l.w.back >= backEvery && l.Policy() == EverySec
 }
+
+// wholePages is how many bytes of the newest segment lie in pages that are full: the last one is still written to. REQUIRES: wmu.
+func (l *Log) wholePages() int64 { return l.w.seg.end.Load() &^ (pageBytes - 1) }
 
 // writeAhead keeps the file written, with zeros, for a while beyond its end. A sync of bytes that replace
 // others leaves the file's metadata alone; one of bytes in space that was only reserved changes it (an

@@ -167,11 +167,8 @@ func (c *checkpointer) due() (kind SaveKind, ok bool) {
 			return SaveData, true
 		}
 	}
-	if p.GrowthPercent > 0 && grown > 0 && s.BaseBytes+grown > p.GrowthMin &&
-		float64(grown)*100 >= float64(s.BaseBytes)*float64(p.GrowthPercent) {
-		return RewriteLog, true
-	}
-	if p.GrowthPercent > 0 && c.e.generationsSince() > many {
+	large := grown > 0 && s.BaseBytes+grown > p.GrowthMin && float64(grown)*100 >= float64(s.BaseBytes)*float64(p.GrowthPercent)
+	if p.GrowthPercent > 0 && (large || c.e.generationsSince() > many) {
 		return RewriteLog, true
 	}
 	return 0, false

@@ -123,11 +123,7 @@ func (e *Engine) cutPath() string { return path.Join(e.Dir().Path(), cutName) }
 
 // removeCut removes the file. REQUIRES: nobody calls HoldCut.
 func (e *Engine) removeCut() error {
-	err := errors.Join(e.held.close(), e.fs.Remove(e.cutPath()))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return errors.Join(e.held.close(), vfs.RemoveIfThere(e.fs, e.cutPath()))
 }
 
 // writeCut writes the file. REQUIRES: held.mu.

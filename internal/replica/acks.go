@@ -142,9 +142,6 @@ func (s *Source) covers(acks []Ack, to []log.Cursor, durable bool) bool {
 
 // Await waits until so many followers have reached the cursors, ctx ends, or dismissed is closed: then ok is false. It returns how many have.
 func (s *Source) Await(ctx context.Context, dismissed <-chan struct{}, followers int, to []log.Cursor, durable bool) (n int, ok bool) {
-	if n := s.Reached(to, durable); n >= followers {
-		return n, true
-	}
 	defer s.urge()()
 	for asked := durable; ; asked = true { // nobody that is asked says what is durable
 		n, moved := s.reached(to, durable)

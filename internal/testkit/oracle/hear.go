@@ -67,18 +67,8 @@ func (h *hearers) open(i int) error {
 	if h.conns[i] != nil {
 		h.conns[i].Close()
 	}
-	c, err := wire.Dial(h.addr)
-	if err != nil {
-		return err
-	}
-	h.conns[i] = c
-	if connProto(i) == 3 {
-		if _, err := c.Do("HELLO", "3"); err != nil {
-			return err
-		}
-	}
-	id, err := c.Do("CLIENT", "ID")
-	h.ids[i] = id.Text()
+	var err error
+	h.conns[i], h.ids[i], err = connect(h.addr, i, (*wire.Conn).Do)
 	return err
 }
 

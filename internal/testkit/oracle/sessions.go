@@ -56,6 +56,25 @@ func (c contest) run(want, got string, steps []Step) (*Difference, error) {
 	return nil, nil
 }
 
+// connect makes connection i of a stream and returns it with its id. do sends the first commands.
+func connect(addr string, i int, do func(c *wire.Conn, args ...string) (wire.Reply, error)) (c *wire.Conn, id string, err error) {
+	if c, err = wire.Dial(addr); err != nil {
+		return nil, "", err
+	}
+	var r wire.Reply
+	if connProto(i) == 3 {
+		_, err = do(c, "HELLO", "3")
+	}
+	if err == nil {
+		r, err = do(c, "CLIENT", "ID")
+	}
+	if err != nil {
+		c.Close()
+		return nil, "", err
+	}
+	return c, r.Text(), nil
+}
+
 // foreign stands for the command of another connection.
 var foreign = Command{Args: []string{"reply"}}
 

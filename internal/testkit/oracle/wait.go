@@ -250,21 +250,12 @@ func (t *waiterTarget) close() {
 
 // open makes connection i.
 func (t *waiterTarget) open(i int) error {
-	c, err := wire.Dial(t.addr)
-	if err != nil {
-		return err
-	}
-	if connProto(i) == 3 {
-		if _, err := c.Must("HELLO", "3"); err != nil {
-			return err
-		}
-	}
-	id, err := c.Must("CLIENT", "ID")
+	c, id, err := connect(t.addr, i, (*wire.Conn).Must)
 	if err != nil {
 		return err
 	}
 	c.Timeout = time.Hour
-	w := &waiterConn{Conn: c, id: id.Text(), replies: make(chan wire.Reply, 1024), gone: make(chan struct{})}
+	w := &waiterConn{Conn: c, id: id, replies: make(chan wire.Reply, 1024), gone: make(chan struct{})}
 	go func() {
 		defer close(w.gone)
 		for {
