@@ -294,9 +294,12 @@ func owners(cmds []Command, rest []wire.Reply) func(int) Command {
 	for _, c := range cmds {
 		n := 1
 		for word := strings.ToLower(c.Name()); slices.Contains(changeWords, word); n++ {
-			at := len(by) + n // behind a name there is none without one: that would be the next command's
-			if at >= len(rest) || told(&rest[at]) != word || rest[at].Elems[1].Null || len(c.Args) > 1 && n >= len(c.Args)-1 {
+			at := len(by) + n
+			if at >= len(rest) || told(&rest[at-1]) != word || told(&rest[at]) != word {
 				break
+			}
+			if len(c.Args) > 1 && n >= len(c.Args)-1 || len(c.Args) == 1 && !oneFewer(&rest[at-1], &rest[at]) {
+				break // it is the next command's
 			}
 		}
 		by = append(by, slices.Repeat([]Command{c}, n)...)
@@ -307,6 +310,14 @@ func owners(cmds []Command, rest []wire.Reply) func(int) Command {
 		}
 		return foreign
 	}
+}
+
+// oneFewer reports whether two replies to changes of subscriptions can be of one UNSUBSCRIBE of all: each leaves one less
+// than the one before.
+func oneFewer(a, b *wire.Reply) bool {
+	before, ok1 := a.Elems[2].Int()
+	after, ok2 := b.Elems[2].Int()
+	return ok1 && ok2 && after == before-1
 }
 
 // inOrder sorts the names in the replies to one UNSUBSCRIBE of all: they come in no order.
