@@ -277,8 +277,8 @@ func withoutMisses(messages []wire.Reply) []wire.Reply {
 func split(all []wire.Reply) (messages, rest []wire.Reply) {
 	for _, r := range all {
 		if slices.Contains(messageWords, told(&r)) {
-			if keys := r.Elems[1]; keys.Null { // spelled as in RESP2 where who redirects speaks it
-				r.Raw = fmt.Appendf(nil, "%c2%s_", r.Kind, r.Elems[0].Raw)
+			if r.Elems[len(r.Elems)-1].Null { // all keys are to be dropped: spelled in the protocol of who redirects
+				r.Raw = fmt.Appendf(nil, "%c%d%s_", r.Kind, len(r.Elems), r.Elems[0].Raw)
 			}
 			messages = append(messages, r)
 		} else {
