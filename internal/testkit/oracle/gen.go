@@ -69,8 +69,10 @@ func (g *Gen) steps() []Step {
 	switch p := g.rng.IntN(100); {
 	case p < 12:
 		return g.transaction()
-	case p < 14:
+	case p < 13:
 		return []Step{g.shortDeadline()}
+	case p < 14:
+		return []Step{g.outdated()}
 	case p < 35:
 		return []Step{g.pipeline()}
 	case p < 39:
@@ -151,6 +153,18 @@ func (g *Gen) shortDeadline() Step {
 	s := g.single(Command{Args: []string{"DISCARD"}})
 	s.Cmds = append(s.Cmds, Command{Args: forms[g.rng.IntN(len(forms))]})
 	s.Sleep = shortWait
+	return s
+}
+
+// outdated sets a key with a deadline in the past: that deletes it.
+func (g *Gen) outdated() Step {
+	k := g.plainKey()
+	s := g.single(Command{Args: []string{"SET", k, g.value()}})
+	again := []string{"SET", k, g.value(), g.pick([]string{"EXAT", "PXAT"}), "1"}
+	if g.chance(50) {
+		again = append(again, g.pick([]string{"GET", "XX", "NX"}))
+	}
+	s.Cmds = append(s.Cmds, Command{Args: again})
 	return s
 }
 
@@ -252,7 +266,7 @@ func (g *Gen) pattern() string { return g.pick(patternAlphabet) }
 
 func (g *Gen) junk() string {
 	return g.pick([]string{
-		"", "junk", "NX", "XX", "GT", "EX", "PX", "KEEPTTL", "GET", "0", "-1", "12345678", "\x01", "a",
+		"", "junk", "NX", "XX", "GT", "EX", "PX", "KEEPTTL", "GET", "0", "-1", "33177117420000", "\x01", "a",
 		"REPLACE", "COUNT", "MATCH", "LEN", "IDX", "'", "\"", "not a number",
 	})
 }

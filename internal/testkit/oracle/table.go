@@ -265,13 +265,21 @@ func (g *Gen) append() []string {
 	return []string{"APPEND", k, v}
 }
 
-// set makes SET with any of its options in any order.
+// set makes SET with any of its options in any order. Moments in the past are outdated's: of a key that is not there they make
+// Redis touch a watched key, though nothing changes; kevy does not.
 func (g *Gen) set() []string {
+	future := func(moments []string) string {
+		m := g.pick(moments)
+		for m == "1" {
+			m = g.pick(moments)
+		}
+		return m
+	}
 	options := [][]string{
 		{"EX", g.pick(secondsAlphabet)},
 		{"PX", g.pick(millisAlphabet)},
-		{"EXAT", g.pick(unixAlphabet)},
-		{"PXAT", g.pick(unixMillisAlphabet)},
+		{"EXAT", future(unixAlphabet)},
+		{"PXAT", future(unixMillisAlphabet)},
 		{"KEEPTTL"},
 		{"NX"},
 		{"XX"},
