@@ -310,18 +310,20 @@ func (r *Registers) Merge(h HLL) bool {
 	return true
 }
 
-// Raise raises the registers to those of r; false if h is damaged.
-func (h *HLL) Raise(r *Registers) bool {
+// Raise raises the registers to those of r and reports whether one changed; valid is false if h is damaged.
+func (h *HLL) Raise(r *Registers) (changed, valid bool) {
 	for register, value := range r {
 		if value == 0 {
 			continue
 		}
-		if _, valid := h.raise(register, value); !valid {
-			return false
+		raised, valid := h.raise(register, value)
+		if !valid {
+			return changed, false
 		}
+		changed = changed || raised
 	}
 	h.b[hllHeader-1] |= hllStale
-	return true
+	return changed, true
 }
 
 // Count estimates the number of different elements; false if the runs are damaged.

@@ -103,8 +103,9 @@ func FuzzHLL(f *testing.F) {
 			t.Fatal("damaged by Add")
 		}
 		d := h.Clone()
-		if whole && (!d.Raise(&r) || !d.ToDense()) {
-			t.Fatal("Raise or ToDense find damage")
+		changed, valid := d.Raise(&r)
+		if whole && (changed || !valid || !d.ToDense()) {
+			t.Fatal("Raise or ToDense find damage, or Raise something to raise")
 		}
 	})
 }

@@ -25,6 +25,9 @@ func init() {
 		{"PFADD k a b", "PFADD k b a", "", ":0\r\n"},
 		{"SET k x", "PFADD k b", "", "-" + msgNotHLL + "\r\n"},
 		{"SET k x", "PFMERGE k", "", "-" + msgNotHLL + "\r\n"},
+		{"PFADD a x;PFADD k x y", "PFMERGE k a", "", "+OK\r\n"},
+		{"PFADD a x;PFADD k x y", "PFMERGE k none", "", "+OK\r\n"},
+		{"PFADD a x;PFADD k x y;PFDEBUG TODENSE k", "PFMERGE k a", "", "+OK\r\n"},
 		{"PFADD k a;PFDEBUG TODENSE k", "PFDEBUG TODENSE k", "", ":0\r\n"},
 		{"", "PFDEBUG TODENSE k", "", "-" + msgNoSuchKey + "\r\n"},
 	}...)

@@ -136,11 +136,19 @@ func planPFMerge(c *Ctx) {
 		h = state.NewHLL()
 	}
 	h = h.Limit(c.sparseMax())
-	if dense && !h.ToDense() || !h.Raise(&r) {
+	toDense := dense && h.Sparse()
+	if toDense && !h.ToDense() {
 		c.W.Error(msgCorruptHLL)
 		return
 	}
-	setKeepingDeadline(c, dst, h.Bytes())
+	raised, valid := h.Raise(&r)
+	if !valid {
+		c.W.Error(msgCorruptHLL)
+		return
+	}
+	if raised || toDense || !exists {
+		setKeepingDeadline(c, dst, h.Bytes())
+	}
 	c.W.OK()
 }
 
