@@ -240,8 +240,12 @@ func (f *Feed) wait(ctx context.Context, l *log.Log, c log.Cursor, timeout <-cha
 }
 
 // Info answers FEED.INFO [shard]: one map, or an array of the maps of all shards.
-// REQUIRES: len(args) is 1 or 2.
+// REQUIRES: len(args) >= 1.
 func (f *Feed) Info(args [][]byte, w *resp.Writer) {
+	if len(args) > 2 {
+		w.Error(errInfoArity.Error())
+		return
+	}
 	if len(args) == 2 {
 		n, err := unsigned(args[1], errShard)
 		if err == nil && n >= uint64(f.dir().Shards()) {

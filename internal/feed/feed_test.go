@@ -276,6 +276,24 @@ func TestTail(t *testing.T) {
 	}
 }
 
+func TestInfoErrors(t *testing.T) {
+	for line, reply := range map[string]string{
+		"FEED.INFO 1":   "-ERR shard out of range\r\n",
+		"FEED.INFO x":   "-ERR invalid shard\r\n",
+		"FEED.INFO 0 0": "-ERR wrong number of arguments for 'feed.info' command\r\n",
+	} {
+		var args [][]byte
+		for w := range strings.FieldsSeq(line) {
+			args = append(args, []byte(w))
+		}
+		var w resp.Writer
+		newBed(t, log.Options{}, true).f.Info(args, &w)
+		if string(w.Buf) != reply {
+			t.Errorf("%s: got %q, want %q", line, w.Buf, reply)
+		}
+	}
+}
+
 // TestLineageEndsWithGeneration: with LINEAGE a reply ends where its generation does, so that every frame in it is of
 // the generation that the reply names.
 func TestLineageEndsWithGeneration(t *testing.T) {

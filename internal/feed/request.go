@@ -34,6 +34,7 @@ const (
 	errShardRange  Error = "ERR shard out of range"
 	errAhead       Error = "ERR feed cursor ahead of stream"
 	ErrDisabled    Error = "ERR feed disabled: start kevy with [feed] enabled = true (--feed-enabled) to serve it"
+	errInfoArity   Error = "ERR wrong number of arguments for 'feed.info' command"
 	errStoreClosed Error = "ERR the store is closing"
 )
 
