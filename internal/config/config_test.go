@@ -113,6 +113,10 @@ func TestSpellings(t *testing.T) {
 	if got, _ := c.Get("replica-priority"); got != "3" {
 		t.Errorf("replica-priority = %s", got)
 	}
+	c = load(t, []string{"--feed_enabled", "no", "--protected-mode", "no", "--tls-replication", "--port", "1"}, nil)
+	if c.FeedEnabled || c.ProtectedMode || !c.TLSReplication || c.Port != 1 {
+		t.Errorf("feed %v, protected %v, tls %v, port %d", c.FeedEnabled, c.ProtectedMode, c.TLSReplication, c.Port)
+	}
 	c = load(t, []string{"--config", writeFile(t, "bind = [\"::1\", \"127.0.0.1\"]\nsave = [900, 1]\nunixsocketperm = 0o700\n")}, nil)
 	if got, _ := c.Get("bind"); got != "::1 127.0.0.1" {
 		t.Errorf("bind = %s", got)
@@ -132,6 +136,7 @@ func TestStrict(t *testing.T) {
 		"positional":           {args: []string{"x"}, want: `"x"`},
 		"flag without value":   {args: []string{"--port"}, want: "--port"},
 		"bad flag value":       {args: []string{"--port", "70000"}, want: "flag --port: argument must be between 0 and 65535"},
+		"bad switch":           {args: []string{"--feed-enabled", "maybe"}, want: "flag --feed-enabled: argument must be 'yes' or 'no'"},
 		"bad number":           {args: []string{"--port", "+1"}, want: "flag --port"},
 		"fixed key as flag":    {args: []string{"--daemonize", "yes"}, want: "--daemonize"},
 		"unknown variable":     {env: []string{"KEVY_PROT=1"}, want: "KEVY_PROT"},

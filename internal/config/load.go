@@ -97,7 +97,7 @@ func readFlags(args []string, usage io.Writer) (out []given, path string, err er
 			f.NoOptDefVal = "yes"
 		}
 	}
-	err = fs.Parse(args)
+	err = fs.Parse(joinBools(args))
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		if _, werr := io.WriteString(usage, usageText(fs.FlagUsages())); werr != nil {
@@ -110,6 +110,25 @@ func readFlags(args []string, usage io.Writer) (out []given, path string, err er
 		return nil, "", fmt.Errorf("unexpected argument %q (flags begin with --)", fs.Arg(0))
 	}
 	return joinUsers(out), path, nil
+}
+
+// joinBools makes --name=value of a switch and the word behind it: there are no other words that do not begin with a -.
+func joinBools(args []string) (out []string) {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if i+1 < len(args) && isSwitch(arg) && !strings.HasPrefix(args[i+1], "-") {
+			i++
+			arg += "=" + args[i]
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+func isSwitch(arg string) bool {
+	name, ok := strings.CutPrefix(arg, "--")
+	k, known := Lookup(strings.ReplaceAll(name, "_", "-"))
+	return ok && known && k.Kind == Bool
 }
 
 // joinUsers makes one value of all users that flags give: each flag gives one.
