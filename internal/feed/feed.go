@@ -82,6 +82,9 @@ func (f *Feed) check(shard uint64) error {
 	return nil
 }
 
+// ErrTimeUp, as the cause of a context's end, ends a wait as if its time had run out.
+var ErrTimeUp = errors.New("feed: the time is up")
+
 // Read answers FEED.READ. With BLOCK it waits until ctx ends; mayBlock false (inside MULTI and
 // scripts) answers at once. REQUIRES: len(args) >= 4.
 func (f *Feed) Read(ctx context.Context, args [][]byte, w *resp.Writer, mayBlock bool) {
@@ -235,6 +238,9 @@ func (f *Feed) wait(ctx context.Context, l *log.Log, c log.Cursor, timeout <-cha
 	case <-timeout:
 		return false, nil
 	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), ErrTimeUp) {
+			return false, nil
+		}
 		return false, errStoreClosed
 	}
 }

@@ -179,15 +179,21 @@ func TestClientUnblock(t *testing.T) {
 	c.want("CLIENT UNBLOCK "+id, ":0")
 	c.want("CLIENT UNBLOCK x", "-ERR value is not an integer or out of range")
 	c.want("CLIENT UNBLOCK 1 NOPE", "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-	for reason, want := range map[string]string{
-		"":         ":0",
-		" TIMEOUT": ":0",
-		" ERROR":   "-UNBLOCKED client unblocked via CLIENT UNBLOCK",
+	gen := s.eng.Dir().Log(0).Generation()
+	read := fmt.Sprintf("FEED.READ 0 %d 0 BLOCK 0", gen)
+	empty := fmt.Sprintf("*[:%d :0 *[]]", gen)
+	for _, tc := range []struct{ waits, reason, want string }{
+		{"WAIT 1 0", "", ":0"},
+		{"WAIT 1 0", " TIMEOUT", ":0"},
+		{"WAIT 1 0", " ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK"},
+		{read, "", empty},
+		{read, " TIMEOUT", empty},
+		{read, " ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK"},
 	} {
-		v.send("WAIT 1 0")
-		eventually(t, "unblocked", func() bool { return c.do("CLIENT UNBLOCK "+id+reason) == ":1" })
-		if got := v.read(); got != want {
-			t.Errorf("reason %q: %s", reason, got)
+		v.send(tc.waits)
+		eventually(t, "unblocked", func() bool { return c.do("CLIENT UNBLOCK "+id+tc.reason) == ":1" })
+		if got := v.read(); got != tc.want {
+			t.Errorf("%s%s: %s, want %s", tc.waits, tc.reason, got, tc.want)
 		}
 	}
 }

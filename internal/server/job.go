@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kevydb/kevy/internal/engine"
+	"github.com/kevydb/kevy/internal/feed"
 	"github.com/kevydb/kevy/resp"
 )
 
@@ -15,7 +16,7 @@ import (
 var (
 	errGone           = errors.New("server: the client has gone")
 	errStopping       = errors.New("server: shutting down")
-	errUnblockTimeout = errors.New("server: unblocked as if timed out")
+	errUnblockTimeout = feed.ErrTimeUp
 	errUnblockError   = errors.New("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 )
 
