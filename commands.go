@@ -15,7 +15,9 @@ type Commands struct {
 
 // Do runs any command by its name, as a client would, and returns its reply: string, int64,
 // nil, []any. An error reply is returned as an Error. Arguments are strings, byte slices, integers,
-// floats, booleans (1 or 0).
+// floats, booleans (1 or 0). Commands about a connection or a server (MULTI, SUBSCRIBE, INFO, CONFIG,
+// SAVE) are errors: Update, Follow and Snapshot stand for some of them. Nothing waits: BLPOP and
+// FEED.READ with BLOCK answer at once.
 func (c Commands) Do(args ...any) (reply any, err error) {
 	argv := make([][]byte, len(args))
 	for i, a := range args {

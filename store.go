@@ -75,7 +75,8 @@ func (c *Config) likeSource() (err error) {
 }
 
 // Close makes everything durable, marks the directory clean, so that cursors stay valid over the
-// next Open, and closes it. Operations still running end first.
+// next Open, and closes it. Operations still running end first. After a failed write or fsync of the log it returns
+// why: the directory is not marked clean, and what the policy has not made durable may be lost.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +154,7 @@ func (s *Store) run(args [][]byte, read func(reply []byte) error) error {
 // safe waits until everything of t is as safe as the policy promises.
 func (s *Store) safe(t *engine.Ticket) error {
 	if err := s.e.Await(t); err != nil {
-		return errors.New(engine.Misconf(err))
+		return Error(engine.Misconf(err))
 	}
 	return nil
 }

@@ -38,6 +38,9 @@ func (s *Store) Update(fn func(tx *Tx) error) error {
 			c.w.Buf = c.w.Buf[:0]
 			c.ctx.Cmd, c.ctx.Args, c.ctx.W = cmd, args, &c.w
 			if err := run(); err != nil {
+				if cmd.Plan != nil {
+					return Error(engine.Misconf(err))
+				}
 				return err
 			}
 			return read(c.w.Buf)
@@ -50,7 +53,7 @@ func (s *Store) Update(fn func(tx *Tx) error) error {
 	case failure != nil:
 		return failure
 	case err != nil:
-		return errors.New(engine.Misconf(err))
+		return Error(engine.Misconf(err))
 	}
 	return s.safe(&c.ticket)
 }

@@ -178,7 +178,8 @@ func (e *Engine) start(rep *Report) error {
 }
 
 // Close stops the engine. clean keeps the cursors for the next Open: it flushes and syncs all
-// logs and marks the directory clean. REQUIRES: no other method runs or follows.
+// logs and marks the directory clean; of a log that has failed it returns why, and the directory is not
+// marked. REQUIRES: no other method runs or follows.
 func (e *Engine) Close(clean bool) (err error) {
 	e.closeOnce.Do(func() {
 		e.expirer.close()
@@ -187,7 +188,11 @@ func (e *Engine) Close(clean bool) (err error) {
 		if e.broken.Load() != nil {
 			<-e.repaired
 		}
-		err = errors.Join(e.held.close(), e.Dir().Close(clean && e.brokenErr() == nil))
+		var failed error
+		if clean {
+			failed = e.brokenErr()
+		}
+		err = errors.Join(failed, e.held.close(), e.Dir().Close(clean && failed == nil))
 		for _, ks := range e.keyspaces {
 			ks.Release()
 		}
