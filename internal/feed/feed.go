@@ -82,7 +82,7 @@ func (f *Feed) check(shard uint64) error {
 	return nil
 }
 
-// ErrTimeUp, as the cause of a context's end, ends a wait as if its time had run out.
+// ErrTimeUp is the cause of a context whose end ends a wait as if its time had run out.
 var ErrTimeUp = errors.New("feed: the time is up")
 
 // Read answers FEED.READ. With BLOCK it waits until ctx ends; mayBlock false (inside MULTI and
