@@ -70,6 +70,13 @@ func (s *session) dropSpans(start int) {
 
 // checked runs, queues, postpones or refuses one request, in the order in which Redis checks.
 func (s *session) checked(cmd *command.Command, args [][]byte, bad string) {
+	if s.track.caching {
+		defer func() {
+			if !s.conn.Parked() { // or it is over later
+				s.commandOver(rowOf(args))
+			}
+		}()
+	}
 	if cmd == nil {
 		s.rejectRequest(args, bad)
 		return

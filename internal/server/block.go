@@ -80,6 +80,7 @@ func (s *session) refusedLate(cmd *command.Command, r *refusal) {
 // unblocked hands the reply of a command that has waited to its connection. On the loop.
 func (s *session) unblocked(w *engine.Waiter, muted, refused bool) {
 	s.endWait()
+	s.commandOver(s.cmd)
 	s.claimed.Store(false)
 	defer s.drainInbox()
 	switch {

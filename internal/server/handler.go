@@ -85,7 +85,6 @@ func (s *session) execute(cmd *command.Command, args [][]byte) {
 	}
 	if s.track.on {
 		s.noteRead(cmd, args)
-		defer s.commandOver(cmd)
 	}
 	if cmd.Plan == nil {
 		s.loop.count(cmd.ID)

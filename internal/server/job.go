@@ -118,7 +118,7 @@ func (s *session) deliver(j *job, muted bool) {
 	w := &s.conn.W
 	s.w, s.offLoop, s.jobRuns = w, false, false
 	defer s.drainInbox()
-	s.track.caching = s.track.caching && s.multi.on
+	s.commandOver(s.cmd)
 	w.Proto = j.w.Proto
 	if j.err != nil {
 		w.Error("ERR internal error")

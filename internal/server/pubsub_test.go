@@ -157,6 +157,44 @@ func TestTrackingModes(t *testing.T) {
 	}
 }
 
+// TestCachingIsOver: CLIENT CACHING counts for the next command other than CLIENT, also for one that is refused or waits.
+func TestCachingIsOver(t *testing.T) {
+	s := start(t, testOptions{})
+	c, other := s.client(), s.client()
+	c.do("HELLO 3")
+	c.do("CLIENT TRACKING ON OPTOUT")
+	for _, x := range []struct {
+		next string
+		over bool
+	}{
+		{"GET b", true},
+		{"SET b 1", true},
+		{"NOSUCH", true},
+		{"GET", true},
+		{"INCRBY b x", true},
+		{"BLPOP l 0.01", true},
+		{"EVAL return{} 0", true},
+		{"CLIENT ID", false},
+		{"CLIENT TRACKING ON OPTOUT", false},
+		{"CLIENT CACHING YES", false}, // refused
+		{"CLIENT ID x", false},
+		{"CLIENT NOSUCH", true},
+	} {
+		c.do("CLIENT CACHING NO")
+		c.do(x.next)
+		c.do("GET a")
+		other.do("SET a 1")
+		got := c.do("PING")
+		told := strings.Contains(got, "invalidate")
+		if told {
+			c.next()
+		}
+		if told != x.over {
+			t.Errorf("a key that was read behind %s: told %v, got %s", x.next, told, got)
+		}
+	}
+}
+
 // TestOwnMessages: what a command brings its own client comes behind its reply and before the next one's.
 func TestOwnMessages(t *testing.T) {
 	s := start(t, testOptions{})

@@ -316,9 +316,10 @@ func (s *session) watcher() func(*command.Command, [][]byte, bool) {
 	}
 }
 
-// commandOver ends what CLIENT CACHING asked for: it counts for one command, or one transaction.
+// commandOver ends what CLIENT CACHING asked for: it counts for one command other than CLIENT, or one transaction. cmd, which is over, is nil if it
+// is not known.
 func (s *session) commandOver(cmd *command.Command) {
-	if s.track.caching && !s.conn.Parked() && !s.multi.on && cmd.Name != "client|caching" {
+	if !s.multi.on && (cmd == nil || !strings.HasPrefix(cmd.Name, "client|")) {
 		s.track.caching = false
 	}
 }
