@@ -3,6 +3,8 @@ package log
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"syscall"
 )
 
@@ -25,8 +27,9 @@ var (
 	ErrReadOnly = errors.New("log: opened read-only")
 	// ErrFailed: an earlier write or fsync failed, and the log takes no more frames.
 	ErrFailed = errors.New("log: failed")
-	// ErrNoManifest: the directory holds data but no manifest.
-	ErrNoManifest = errors.New("log: directory has data but no MANIFEST")
+	// ErrNoManifest: the directory has no manifest: it holds data that can't be told from damage, or is none of kevy's. It wraps
+	// fs.ErrNotExist.
+	ErrNoManifest error = noManifestError{}
 )
 
 type diskFullError struct{}
@@ -35,6 +38,13 @@ func (diskFullError) Error() string { return "log: no space left on the disk" }
 
 // Unwrap makes errors.Is(ErrDiskFull, syscall.ENOSPC) true.
 func (diskFullError) Unwrap() error { return syscall.ENOSPC }
+
+type noManifestError struct{}
+
+func (noManifestError) Error() string { return "log: no MANIFEST" }
+
+// Unwrap makes errors.Is(ErrNoManifest, fs.ErrNotExist) true.
+func (noManifestError) Unwrap() error { return fs.ErrNotExist }
 
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) }
 
@@ -72,6 +82,17 @@ func (e *CorruptError) Error() string {
 
 // Unwrap returns the cause.
 func (e *CorruptError) Unwrap() error { return e.Err }
+
+// Advise adds to an error about a damaged directory what can be done about it; one about its manifest says that already. dir is the
+// directory's name on a command line.
+func Advise(err error, dir string) error {
+	damage, ok := errors.AsType[*CorruptError](err)
+	if ok && (path.Base(damage.File) == manifestName || !errors.Is(damage, ErrCorrupt)) {
+		return err
+	}
+	return fmt.Errorf("%w; kevy verify %s shows all that is damaged, kevy restore --from %s --to NEWDIR --before-damage makes another directory with "+
+		"the newest state that needs nothing of it", err, dir, dir)
+}
 
 // corruption is the cause of damage, matching ErrCorrupt.
 type corruption string

@@ -174,9 +174,35 @@ func readManifest(fsys vfs.FS, dir string) (*manifest, error) {
 	}
 	m, err := decodeManifest(b)
 	if err != nil {
-		return nil, &CorruptError{File: name, Position: -1, Err: err}
+		err = &CorruptError{File: name, Position: -1, Err: err}
+	}
+	if errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: %s", err, rebuildAdvice(dir))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return m, nil
+}
+
+// noManifest says what a directory without a manifest is, and what can be done about it.
+func noManifest(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(dir); err != nil {
+		return err
+	}
+	fresh, err := isNew(fsys, dir)
+	switch {
+	case err != nil:
+		return err
+	case fresh:
+		return fmt.Errorf("%w: %s is no data directory of kevy", ErrNoManifest, dir)
+	}
+	return fmt.Errorf("%w: %s is lost; %s", ErrNoManifest, path.Join(dir, manifestName), rebuildAdvice(dir))
+}
+
+// rebuildAdvice says what can be done about a directory whose manifest is lost or damaged.
+func rebuildAdvice(dir string) string {
+	return fmt.Sprintf("kevy restore --from %s --to NEWDIR --rebuild-manifest makes another directory of the rest if that proves whole", dir)
 }
 
 // replaced says how far a publication that failed had come.

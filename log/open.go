@@ -148,7 +148,7 @@ func (d *Dir) create() (*manifest, error) {
 		return nil, err
 	}
 	if !fresh {
-		return nil, fmt.Errorf("%w: %s (kevy restore --rebuild-manifest makes another directory of it if the rest proves whole)", ErrNoManifest, d.o.Dir)
+		return nil, noManifest(d.o.FS, d.o.Dir)
 	}
 	for i := range MaxShards {
 		if err := d.o.FS.RemoveAll(shardDir(d.o.Dir, i)); err != nil {

@@ -57,7 +57,7 @@ func (d *Dir) openReadOnly(tolerant bool) (*Recovery, error) {
 		return nil, err
 	}
 	if m == nil {
-		return nil, &fs.PathError{Op: "open", Path: d.o.Dir + "/" + manifestName, Err: fs.ErrNotExist}
+		return nil, noManifest(d.o.FS, d.o.Dir)
 	}
 	d.man, d.hashSeed, d.lastTxn = m, m.HashSeed, m.LastTxn
 	shards, err := d.scanReadOnly(tolerant)

@@ -103,7 +103,7 @@ func (s *shardScan) list() error {
 		}
 	}
 	if len(s.segs) == 0 { // nothing to note damage of
-		return errors.Join(append(s.damage, s.missing(s.man.FirstLive, ""))...)
+		return errors.Join(s.damage...)
 	}
 	if n := numbers[len(numbers)-1]; s.newest().number != n && s.stray == "" {
 		s.lost = s.damage[len(s.damage)-1]
@@ -200,7 +200,7 @@ func (s *shardScan) take(n uint64, newest bool) error {
 // numbers lists the segments from the first live one on.
 func (s *shardScan) numbers() ([]uint64, error) {
 	names, err := s.fs.ReadDir(s.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a directory there are no segments
 		return nil, fmt.Errorf("log: shard %d: %w", s.shard, err)
 	}
 	var numbers []uint64

@@ -1,20 +1,17 @@
 package log
 
-import (
-	"io/fs"
-
-	"github.com/kevydb/kevy/internal/vfs"
-)
+import "github.com/kevydb/kevy/internal/vfs"
 
 // SnapshotOnRecord returns the id of the newest snapshot set that a directory's manifest names, "" for none. It needs
-// no more of the directory than the manifest; without one the error is fs.ErrNotExist.
+// no more of the directory than the manifest; without one the error is ErrNoManifest, or
+// that the directory is not there.
 func SnapshotOnRecord(fsys vfs.FS, dir string) (id string, err error) {
 	m, err := readManifest(fsys, dir)
 	switch {
 	case err != nil:
 		return "", err
 	case m == nil:
-		return "", &fs.PathError{Op: "open", Path: dir + "/" + manifestName, Err: fs.ErrNotExist}
+		return "", noManifest(fsys, dir)
 	case m.Snapshot == nil:
 		return "", nil
 	}

@@ -25,7 +25,7 @@ URL of an archive: file:///dir, s3://bucket/prefix):
 
 Without --prefix libraries of functions that differ are shown too.
 
-Strings of at most %d bytes are shown. A POINT is "latest", cursors (generation:offset, one for each shard,
+Strings of at most %d bytes are shown. A POINT is "latest", "empty" (no keys), cursors (generation:offset, one for each shard,
 separated by commas), "before:COMMAND" (the newest that matches), "since:TIME,before:COMMAND" (the first since
 then), or a time:
   %s
@@ -33,7 +33,7 @@ then), or a time:
 --format resp prints the commands that lead from the first point to the second: with the latest state as the
 first one and a state of the past as the second, they undo what happened since, on a server that runs.
   kevy diff DIR@latest DIR@POINT --format resp | redis-cli --pipe
-They overwrite what was written to these keys after the diff was made. --only restricts any format to
+From "empty" they make everything, as for a stock Redis that has no keys. They overwrite what was written to these keys after the diff was made. --only restricts any format to
 some kinds of changes: with --only added they put back only keys that are gone.
 
 Flags:

@@ -23,7 +23,9 @@ gives a server without shards the same state: parts of a group together, other g
                   A FLUSHALL over all shards comes once. A key whose deadline has passed by now, although it
                   was lifted later in the log, is gone in a server that reads it today.
 
-The dump has frames only: what was there before the oldest one on disk is in a snapshot set.
+The dump has frames only: what was there before the oldest one on disk is in a snapshot set. All keys as they are at a
+point, for an empty Redis:
+  kevy diff DIR@empty @latest --format resp | redis-cli --pipe
 
 Flags:
 %s
@@ -95,6 +97,10 @@ func logDump(args []string, stdout, stderr io.Writer) int {
 		return t.fail(fmt.Errorf("--shard %d: %s has %d shards", opts.Shard, dir, h.Shards()))
 	case opts.Shard < 0 && h.Shards() > 1 && (opts.From != nil || opts.To != nil):
 		return t.fail(errors.New("--from and --to name cursors of one shard: say which with --shard"))
+	}
+	if o.format == "resp" && opts.From == nil && !h.FromFirst() {
+		fmt.Fprintf(stderr, "%s: note: the log on disk does not go back to the first frame, so these commands alone do not make the whole state: "+
+			"kevy diff %s@empty @latest --format resp prints all keys\n", t.name, dir)
 	}
 	opts.Meter = &t.meter
 	stop := func() {}

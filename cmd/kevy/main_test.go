@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +56,18 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// damaged makes a directory with a snapshot and damages it.
+func damaged(t *testing.T, damage func(dir string) error) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "d")
+	s := startServer(t, dir, "--shards", "2")
+	_, err := dial(t, s.Addr).Must("SAVE")
+	if err := errors.Join(err, s.Stop(), damage(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // TestStartErrors: what stops the start says so and says what to do.
 func TestStartErrors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -79,9 +93,21 @@ func TestStartErrors(t *testing.T) {
 	}{
 		"port in use":      {filepath.Join(t.TempDir(), "d"), []string{"--port", port}, []string{"another process", "--port"}},
 		"directory in use": {locked, nil, []string{"in use by another kevy", "--dir"}},
-		"no manifest":      {stranger, nil, []string{"no MANIFEST"}},
-		"no archive":       {filepath.Join(t.TempDir(), "d"), []string{"--archive-url", "ftp://host/x"}, []string{"archive-url", "want file:///dir or s3://"}},
-		"archive inside":   {filepath.Join(stranger, "d"), []string{"--archive-url", "file://" + stranger + "/d/archive"}, []string{"archive-url", "one in the other"}},
+		"no manifest":      {stranger, nil, []string{"no MANIFEST", "--rebuild-manifest"}},
+		"bad manifest": {
+			damaged(t, func(dir string) error { return os.Truncate(filepath.Join(dir, "MANIFEST"), 9) }), nil,
+			[]string{"is damaged", "--rebuild-manifest"},
+		},
+		"no shard": {
+			damaged(t, func(dir string) error { return os.RemoveAll(filepath.Join(dir, "shard-01")) }), nil,
+			[]string{"is damaged", "segment is missing: ", "shard-01", "kevy verify"},
+		},
+		"no snapshots": {
+			damaged(t, func(dir string) error { return os.RemoveAll(filepath.Join(dir, "snapshots")) }), nil,
+			[]string{"is damaged", "shard-01.snap", "kevy verify", "--before-damage"},
+		},
+		"no archive":     {filepath.Join(t.TempDir(), "d"), []string{"--archive-url", "ftp://host/x"}, []string{"archive-url", "want file:///dir or s3://"}},
+		"archive inside": {filepath.Join(stranger, "d"), []string{"--archive-url", "file://" + stranger + "/d/archive"}, []string{"archive-url", "one in the other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := proc.LaunchKevy(tc.dir, tc.flags...)
@@ -96,6 +122,35 @@ func TestStartErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStopTwice: SIGTERM again, as supervisors send it, does not make a clean stop an unclean one.
+func TestStopTwice(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	s := startServer(t, dir)
+	c, admin := dial(t, s.Addr), dial(t, s.Addr)
+	c.Queue(wire.Bytes("DEBUG", "SLEEP", "0.5"))
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := os.FindProcess(s.Pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the command runs", func() bool {
+		list, _ := admin.Must("CLIENT", "LIST")
+		return strings.Contains(list.String(), "cmd=debug")
+	})
+	for _, said := range []string{"msg=stopping", "already stopping"} {
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		await(t, said, func() bool { return strings.Contains(s.Log(), said) })
+	}
+	await(t, "the server ends", s.Exited)
+	if !strings.Contains(s.Log(), "stopped cleanly") {
+		t.Error(s.Log())
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/kevydb/kevy/internal/archive"
 	"github.com/kevydb/kevy/internal/history"
@@ -11,7 +12,7 @@ import (
 // openPlace returns the history that a command line names: a data directory, or the URL of an archive. done removes what was fetched, after
 // the last use of src.
 func openPlace(place string) (src history.Source, done func(), err error) {
-	if !archive.IsURL(place) {
+	if !isURL(place) {
 		return history.Source{FS: vfs.OS(), Dir: slashed(place)}, func() {}, nil
 	}
 	store, err := archive.OpenStore(place)
@@ -24,6 +25,9 @@ func openPlace(place string) (src history.Source, done func(), err error) {
 	}
 	return history.Source{FS: fsys, Dir: dir}, fsys.Close, nil
 }
+
+// isURL reports whether a place is not a directory's name, whatever it is the URL of.
+func isURL(place string) bool { return strings.Contains(place, "://") }
 
 // buildPlace builds a point.
 func buildPlace(p place, prefix []byte, m *history.Meter) (*history.Built, error) {

@@ -148,6 +148,29 @@ func cursorPoint(flag string, lists ...string) (history.Point, error) {
 	return history.At(all...), nil
 }
 
+// check refuses what does not go together, and returns the point.
+func (o *restoreOptions) check(fs *pflag.FlagSet) (point history.Point, err error) {
+	switch {
+	case fs.NArg() > 0:
+		return point, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	case o.from == "":
+		return point, errors.New("--from is missing: name the data directory to restore from")
+	case o.to == "" && !o.dryRun && !o.rebuildsArchive():
+		return point, errors.New("--to is missing: name the data directory to make")
+	case archive.IsURL(o.to):
+		return point, errors.New("--to is the URL of an archive: name a data directory to make; a server that uses it archives it")
+	case isURL(o.to):
+		return point, fmt.Errorf("--to %s: name a data directory to make", o.to)
+	}
+	if err := o.checkServer(); err != nil {
+		return point, err
+	}
+	if point, err = o.point(time.Now()); err == nil && o.rebuildsArchive() {
+		err = o.checkRebuild(point)
+	}
+	return point, err
+}
+
 // restore is kevy restore.
 func restore(args []string, stdout, stderr io.Writer) int {
 	var o restoreOptions
@@ -155,22 +178,7 @@ func restore(args []string, stdout, stderr io.Writer) int {
 	t := &tool{name: "kevy restore", usage: fmt.Sprintf(restoreUsage, history.TimeForms), stdout: stdout, stderr: stderr}
 	fs := restoreFlags(&o)
 	if done, code := t.parse(fs, args, func() (err error) {
-		switch {
-		case fs.NArg() > 0:
-			return fmt.Errorf("unexpected argument %q", fs.Arg(0))
-		case o.from == "":
-			return errors.New("--from is missing: name the data directory to restore from")
-		case o.to == "" && !o.dryRun && !o.rebuildsArchive():
-			return errors.New("--to is missing: name the data directory to make")
-		case archive.IsURL(o.to):
-			return errors.New("--to is the URL of an archive: name a data directory to make; a server that uses it archives it")
-		}
-		if err := o.checkServer(); err != nil {
-			return err
-		}
-		if point, err = o.point(time.Now()); err == nil && o.rebuildsArchive() {
-			err = o.checkRebuild(point)
-		}
+		point, err = o.check(fs)
 		return err
 	}); done {
 		return code
@@ -203,6 +211,9 @@ func restore(args []string, stdout, stderr io.Writer) int {
 		},
 	})
 	stop()
+	if errors.Is(err, log.ErrCorrupt) && !o.beforeDamage {
+		err = log.Advise(err, o.from)
+	}
 	if err != nil {
 		return t.fail(err)
 	}

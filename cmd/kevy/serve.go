@@ -21,6 +21,7 @@ import (
 	"github.com/kevydb/kevy/internal/server"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/snapshot"
 )
 
 // serve is kevy serve.
@@ -210,12 +211,17 @@ func addresses(cfg *config.Config) string {
 }
 
 // stop ends the server: no new connections, running commands finish, the log is synced and marked
-// clean. A second signal ends the process at once.
+// clean. An interrupt meanwhile ends the process at once, as in Redis: that is somebody at a terminal who won't wait. Supervisors send
+// SIGTERM more than once.
 func stop(srv *server.Server, eng *engine.Engine, shipping *archiving, cfg *config.Config, logger *slog.Logger, signals <-chan os.Signal) error {
 	go func() {
-		sig := <-signals
-		logger.Warn("second signal: ending at once; the next start recovers", "signal", sig.String())
-		os.Exit(exitFailed)
+		for sig := range signals {
+			if sig == syscall.SIGINT {
+				logger.Warn("interrupted while stopping: ending at once; the next start recovers")
+				os.Exit(exitFailed)
+			}
+			logger.Info("already stopping; an interrupt (SIGINT) ends it at once", "signal", sig.String())
+		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(cfg.ShutdownTimeout)*time.Second)
 	defer cancel()
@@ -239,16 +245,13 @@ func explain(cfg *config.Config, err error) error {
 	case errors.Is(err, vfs.ErrLocked):
 		return fmt.Errorf("data directory %s is in use by another kevy: stop that one, or choose another "+
 			"directory with --dir: %w", cfg.Dir, err)
-	case errors.Is(err, log.ErrVersion):
+	case errors.Is(err, log.ErrVersion) || errors.Is(err, snapshot.ErrVersion):
 		return fmt.Errorf("data directory %s was written by another version of kevy: start that version: %w",
 			cfg.Dir, err)
-	case errors.Is(err, log.ErrCorrupt):
-		return fmt.Errorf("data directory %s is damaged; nothing was changed. To get the state before the "+
-			"damage into a new directory: kevy restore --from %s --to NEWDIR --at GENERATION:OFFSET: %w",
-			cfg.Dir, cfg.Dir, err)
+	case errors.Is(err, log.ErrCorrupt) || errors.Is(err, snapshot.ErrCorrupt):
+		return fmt.Errorf("data directory %s is damaged; nothing was changed: %w", cfg.Dir, err)
 	case errors.Is(err, log.ErrNoManifest):
-		return fmt.Errorf("%s has data but no MANIFEST: it is not a kevy data directory, or the file was "+
-			"lost; restore a copy of it or choose another --dir: %w", cfg.Dir, err)
+		return fmt.Errorf("data directory %s; nothing was changed: %w", cfg.Dir, err)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("data directory %s: not permitted for this user: %w", cfg.Dir, err)
 	}

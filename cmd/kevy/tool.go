@@ -42,6 +42,9 @@ func (t *tool) parse(fs *pflag.FlagSet, args []string, check func() error) (done
 		return true, exitOK
 	}
 	if err == nil {
+		err = checkGiven(fs)
+	}
+	if err == nil {
 		err = check()
 	}
 	if err != nil {
@@ -49,6 +52,20 @@ func (t *tool) parse(fs *pflag.FlagSet, args []string, check func() error) (done
 		return true, exitUsage
 	}
 	return false, exitOK
+}
+
+// checkGiven refuses flags that were given without a value, as of a variable of the shell that is not set: without the flag the command would be another one.
+func checkGiven(fs *pflag.FlagSet) (err error) {
+	fs.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "prefix", "password": // all keys; none
+		default:
+			if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
+				err = fmt.Errorf("--%s is empty", f.Name)
+			}
+		}
+	})
+	return err
 }
 
 // fail prints err and returns the exit code of a command that could not do what it was told to.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,6 +56,8 @@ func TestTools(t *testing.T) {
 	expect(exitOK, "sound", "verify", dir, "--deep")
 	expect(exitFound, "5 added, 0 removed", "diff", dir+"@latest", "@before:FLUSHALL", "--only", "added")
 	expect(exitOK, "0 added", "diff", dir+"@latest", dir+"@latest")
+	expect(exitFound, "2 added, 0 removed", "diff", dir+"@empty", "@latest")
+	expect(exitOK, "SET", "diff", dir+"@empty", "@latest", "--format", "resp")
 	expect(exitOK, "nothing was restored", "restore", "--from", dir, "--dry-run", "--before", "flushall")
 	cursors := fmt.Sprintf("%s,%s", l.Shards[0].Tail, tail)
 	expect(exitOK, "2 keys", "restore", "--from", dir, "--to", dir+"-restored", "--shard-cursors", cursors)
@@ -106,13 +109,59 @@ func damageTools(t *testing.T, dir string, expect func(int, string, ...string) s
 		t.Errorf("damage %+v", v.Damage)
 	}
 	expect(exitFailed, "--before-damage", "restore", "--from", dir, "--to", dir+"-2", "--latest")
+	expect(exitFound, "kevy restore --from "+dir+" --to NEWDIR --before-damage", "verify", dir)
 	expect(exitOK, "verified", "restore", "--from", dir, "--to", dir+"-2", "--before-damage")
 	expect(exitOK, "damage: ", "log", "list", dir)
 	if err := os.Remove(filepath.Join(dir, "MANIFEST")); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"verify", dir}, {"log", "list", dir}, {"restore", "--from", dir, "--to", dir + "-3"}, {"diff", dir + "@latest", "@latest"}} {
-		expect(exitFailed, "MANIFEST", args...)
+	tools := func(dir string) [][]string {
+		return [][]string{
+			{"verify", dir},
+			{"log", "list", dir},
+			{"log", "dump", dir},
+			{"restore", "--from", dir, "--to", dir + "-3"},
+			{"diff", dir + "@latest", "@latest"},
+			{"snapshot", "list", dir},
+			{"snapshot", "create", dir},
+			{"snapshot", "prune", dir},
+		}
+	}
+	for _, args := range tools(dir) {
+		expect(exitFailed, "kevy restore --from "+filepath.ToSlash(dir)+" --to NEWDIR --rebuild-manifest", args...)
+	}
+	for _, args := range tools(filepath.Join(dir, "nowhere")) {
+		expect(exitFailed, "no such file or directory", args...)
+	}
+	for _, args := range tools(t.TempDir()) {
+		expect(exitFailed, "is no data directory of kevy", args...)
+	}
+	for _, args := range tools("http://host/x")[:3] {
+		expect(exitFailed, "want file:///dir or s3://", args...)
+	}
+	expect(exitUsage, "name a data directory to make", "restore", "--from", dir, "--to", "redis://127.0.0.1:6379")
+}
+
+// TestEmptyFlags: a flag without a value, as of a shell's variable that is not set, does not make another command.
+func TestEmptyFlags(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "to")
+	for _, flag := range []string{"--time", "--before", "--since", "--shard-cursors", "--to"} {
+		code, out, errs := kevy("restore", "--from", "nowhere", "--to", to, flag, "")
+		if code != exitUsage || errs != "kevy restore: "+flag+" is empty\n" {
+			t.Errorf("%s: exit code %d: %s%s", flag, code, out, errs)
+		}
+	}
+}
+
+// TestPlanPrintedOnce: where the new directory can't be made, nothing is tried again.
+func TestPlanPrintedOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := startServer(t, dir, "--shards", "1").Stop(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := kevy("restore", "--from", dir, "--to", "/proc/none/x")
+	if code != exitFailed || strings.Count(out, "starting with") != 1 || !strings.Contains(errs, "/proc/none") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }
 
@@ -181,5 +230,64 @@ func TestProgressLine(t *testing.T) {
 	}
 	if got, want := p.line(at.Add(3*time.Second), "writing", 0, 0), "writing"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestDumpNotWhole: where the oldest frames are in a snapshot set only, a dump for another server says so, and what makes all keys.
+func TestDumpNotWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := startServer(t, dir, "--shards", "1")
+	c := dial(t, s.Addr)
+	dump := func(flags ...string) string {
+		t.Helper()
+		code, out, errs := kevy(append([]string{"log", "dump", dir, "--format", "resp"}, flags...)...)
+		if code != exitOK || strings.Contains(out, "SET") == (errs != "") {
+			t.Fatalf("exit code %d: %s%s", code, out, errs)
+		}
+		return errs
+	}
+	if _, err := c.Must("SET", "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if note := dump(); note != "" {
+		t.Errorf("of a whole log: %s", note)
+	}
+	for _, command := range []string{"SAVE", "FLUSHALL", "SAVE"} { // the segment with the SET is dropped
+		if _, err := c.Must(command); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "the log is dropped", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "shard-00", "00000000000000000001.seg"))
+		return err != nil
+	})
+	if note := dump(); !strings.Contains(note, "kevy diff "+dir+"@empty @latest --format resp") {
+		t.Errorf("no note, but %q", note)
+	}
+}
+
+// TestDamageInTheWay: of a point that damage has taken away restore tells the damage.
+func TestDamageInTheWay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := startServer(t, dir, "--shards", "1", "--log-keep-time", "1d")
+	c := dial(t, s.Addr)
+	var before string
+	for _, line := range []string{"SET a 1", "FLUSHALL", "SET b 2", "SAVE"} {
+		if _, err := c.Must(strings.Fields(line)...); err != nil {
+			t.Fatal(err)
+		}
+		if before == "" {
+			before = time.Now().Format(time.RFC3339Nano)
+		}
+	}
+	oldest := filepath.Join(dir, "shard-00", "00000000000000000001.seg")
+	if err := errors.Join(s.Stop(), os.Remove(oldest)); err != nil {
+		t.Fatal(err)
+	}
+	for _, point := range [][]string{{"--before", "FLUSHALL"}, {"--time", before}} {
+		code, out, errs := kevy(append([]string{"restore", "--from", dir, "--to", dir + "-3"}, point...)...)
+		if code != exitFailed || !strings.Contains(errs, filepath.ToSlash(oldest)) {
+			t.Errorf("%v: exit code %d: %s%s", point, code, out, errs)
+		}
 	}
 }

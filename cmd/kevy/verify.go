@@ -53,7 +53,7 @@ func verify(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return t.fail(err)
 	}
-	if code := t.print(v, func() []byte { return describeVerified(v) }); code != exitOK {
+	if code := t.print(v, func() []byte { return describeVerified(dir, v) }); code != exitOK {
 		return code
 	}
 	if len(v.Damage) > 0 {
@@ -73,7 +73,7 @@ func (t *tool) verifyPlace(place string, o history.VerifyOptions) (*history.Veri
 	return history.Verify(src, o)
 }
 
-func describeVerified(v *history.Verified) []byte {
+func describeVerified(place string, v *history.Verified) []byte {
 	out := fmt.Appendf(nil, "%s: %d frames in %d segments, %d snapshot sets\n", v.Dir, v.Frames, v.Segments, len(v.Sets))
 	for _, s := range v.Sets {
 		out = fmt.Appendf(out, "snapshot set %s: %d keys, digest %s", s.ID, s.Keys, s.Digest)
@@ -95,5 +95,9 @@ func describeVerified(v *history.Verified) []byte {
 	if len(v.Damage) == 0 {
 		return append(out, "sound\n"...)
 	}
-	return fmt.Appendf(out, "%d places are damaged\n", len(v.Damage))
+	out = fmt.Appendf(out, "%d places are damaged\n", len(v.Damage))
+	if v.Segments > 0 { // it could be opened
+		out = fmt.Appendf(out, "kevy restore --from %s --to NEWDIR --before-damage makes a directory with the newest state that needs none of them\n", place)
+	}
+	return out
 }

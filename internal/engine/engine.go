@@ -12,6 +12,7 @@ import (
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/snapshot"
 	"github.com/kevydb/kevy/state"
 )
 
@@ -117,17 +118,25 @@ func Open(o Options) (*Engine, *Report, error) {
 	e.fs = o.Log.FS
 	dir, rec, err := log.Open(o.Log)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, advise(err, o.Log.Dir)
 	}
 	e.dir.Store(dir)
 	rep := &Report{Log: rec}
 	if err := e.start(rep); err != nil {
 		// The log is whole and nothing was added: however often this is tried, no generation ends by it.
-		return nil, nil, errors.Join(err, dir.Close(true))
+		return nil, nil, advise(errors.Join(err, dir.Close(true)), o.Log.Dir)
 	}
 	rep.Took = time.Since(began)
 	e.collect()
 	return e, rep, nil
+}
+
+// advise adds to err what can be done about it, if it is damage.
+func advise(err error, dir string) error {
+	if errors.Is(err, log.ErrCorrupt) || errors.Is(err, snapshot.ErrCorrupt) {
+		return log.Advise(err, dir)
+	}
+	return err
 }
 
 // collect has garbage collected, if that is wanted.

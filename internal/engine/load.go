@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
 
 	"github.com/kevydb/kevy/internal/vfs"
@@ -74,8 +75,11 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, o
 		if err == nil {
 			err = h.Check(set, i, dir.Shards(), *from, dir.HashSeed())
 		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", snapshot.ErrCorrupt, err)
+		}
 		if err != nil {
-			return ks, behind, fmt.Errorf("engine: snapshot set %s: %w (the log before it may be gone: restore another set)", set, err)
+			return ks, behind, fmt.Errorf("engine: snapshot set %s, and the log before it may be gone: %w", set, err)
 		}
 		if few(dir.Log(i), *from, ks.Len()) {
 			ks.EndBulk()

@@ -89,7 +89,19 @@ func (h *History) Build(p Point, prefix []byte, m *Meter) (*Built, error) {
 	return h.build(p, prefix, m, nil)
 }
 
+// nothing is the empty point.
+func (h *History) nothing() *Built {
+	b := &Built{Plan: &Plan{Point: Empty().String()}, seed: h.dir.HashSeed()}
+	for range h.chains {
+		b.Shards = append(b.Shards, state.New(b.seed))
+	}
+	return b
+}
+
 func (h *History) build(p Point, prefix []byte, m *Meter, planned func(*Plan)) (*Built, error) {
+	if p.kind == empty {
+		return h.nothing(), nil
+	}
 	var without, notes []string
 	var vanished error // a set was there when the directory was opened, and is not any more
 	for {

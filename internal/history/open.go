@@ -75,7 +75,7 @@ func Open(src Source) (*History, error) {
 	}
 	dir, rec, err := log.Examine(src.FS, src.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", src.Dir, missingManifest(src, err))
+		return nil, fmt.Errorf("reading %s: %w", src.Dir, err)
 	}
 	h := &History{fs: src.FS, dir: dir, rec: rec, notes: src.Notes}
 	for i := range dir.Shards() {
@@ -92,6 +92,11 @@ func (h *History) Close() { _ = h.dir.Close(false) } // only read
 
 // Shards returns the number of shards.
 func (h *History) Shards() int { return len(h.chains) }
+
+// FromFirst reports whether the log on disk goes back to the very first frame, so that its frames alone make every state.
+func (h *History) FromFirst() bool {
+	return slices.ContainsFunc(h.bases, func(b base) bool { return b.set == nil })
+}
 
 // findBases lists what can be started from: sets whose headers say what their SET says, each shard at a cursor
 // that is part of the history.

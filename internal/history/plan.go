@@ -109,9 +109,22 @@ func (h *History) planCursors(bases []base, to []log.Cursor) (*Plan, error) {
 // unreachable says why no base leads to a point.
 func (h *History) unreachable(why []error) error {
 	if len(why) == 0 {
-		return noPointf("%s has no usable snapshot set, and its log does not go back to the first frame", h.dir.Path())
+		return noPointf("%s has no usable snapshot set, and its log does not go back to the first frame%s", h.dir.Path(), h.inTheWay())
 	}
 	return noPointf("nothing that can be started from leads there: %v", errors.Join(why...))
+}
+
+// inTheWay tells of damage that may be why there is nothing to start from; "" if there is none.
+func (h *History) inTheWay() (text string) {
+	for i := range h.chains {
+		for _, err := range h.rec.Shards[i].Damage {
+			text += fmt.Sprintf("; shard %d is damaged: %v", i, err)
+		}
+	}
+	for _, b := range h.bad {
+		text += fmt.Sprintf("; snapshot set %s can't be used: %v", b.ID, b.Err)
+	}
+	return text
 }
 
 // planFrom plans to fold the frames from a base to cursors of the given positions.
@@ -206,7 +219,7 @@ func (h *History) planBefore(bases []base, p Point, m *Meter) (*Plan, error) {
 		return nil, err
 	}
 	if x == nil {
-		return nil, noPointf("no frame matches %s in the log that is on disk", p.before)
+		return nil, noPointf("no frame matches %s in the log that is on disk%s", p.before, h.inTheWay())
 	}
 	rules := make([]stopFunc, h.Shards())
 	for i := range rules {
@@ -267,7 +280,7 @@ func (h *History) planRules(bases []base, rules []stopFunc, m *Meter, suits func
 		return h.planRegions(&b, regions)
 	}
 	if len(why) == 0 {
-		return nil, noPointf("that is before everything that can be restored: kevy log list %s shows what can", h.dir.Path())
+		return nil, noPointf("that is before everything that can be restored: kevy log list %s shows what can%s", h.dir.Path(), h.inTheWay())
 	}
 	return nil, h.unreachable(why)
 }

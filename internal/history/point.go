@@ -28,6 +28,7 @@ const (
 	atTime
 	beforeFrame
 	beforeDamage
+	empty
 )
 
 // Latest is the newest state.
@@ -50,6 +51,9 @@ func BeforeSince(p Pattern, sinceMS int64) Point {
 // BeforeDamage is the newest state that needs no damaged or missing frame, whole in groups.
 func BeforeDamage() Point { return Point{kind: beforeDamage} }
 
+// Empty is the state without keys and libraries, whatever the history.
+func Empty() Point { return Point{kind: empty} }
+
 // String describes the point.
 func (p Point) String() string {
 	switch p.kind {
@@ -68,6 +72,8 @@ func (p Point) String() string {
 		return fmt.Sprintf("before the last %s", p.before)
 	case beforeDamage:
 		return "before the damage"
+	case empty:
+		return "empty"
 	}
 	return "latest"
 }
@@ -87,7 +93,7 @@ func ParseCursors(text string) ([]log.Cursor, error) {
 
 var clockTime = regexp.MustCompile(`^\d{1,2}:\d\d(:|$)`)
 
-// ParsePoint reads a point: "latest", cursors separated by commas, "before:COMMAND", "since:TIME,before:COMMAND", or a time.
+// ParsePoint reads a point: "latest", "empty", cursors separated by commas, "before:COMMAND", "since:TIME,before:COMMAND", or a time.
 func ParsePoint(text string, now time.Time) (Point, error) {
 	if since, cmd, ok := strings.Cut(text, "before:"); ok {
 		p, err := ParsePattern(cmd)
@@ -97,15 +103,18 @@ func ParsePoint(text string, now time.Time) (Point, error) {
 		t, err := ParseTime(strings.TrimSuffix(strings.TrimPrefix(since, "since:"), ","), now)
 		return BeforeSince(p, t.UnixMilli()), err
 	}
-	if text == "latest" {
+	switch text {
+	case "latest":
 		return Latest(), nil
+	case "empty":
+		return Empty(), nil
 	}
 	if cs, err := ParseCursors(text); err == nil && !clockTime.MatchString(text) {
 		return At(cs...), nil
 	}
 	t, err := ParseTime(text, now)
 	if err != nil {
-		return Point{}, fmt.Errorf("%w, or generation:offset for each shard, separated by commas, or latest, or [since:TIME,]before:COMMAND", err)
+		return Point{}, fmt.Errorf("%w, or generation:offset for each shard, separated by commas, or latest, or empty, or [since:TIME,]before:COMMAND", err)
 	}
 	return AtTime(t.UnixMilli()), nil
 }

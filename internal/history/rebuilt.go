@@ -105,16 +105,6 @@ func findLost(src Source) (*log.Lost, error) {
 		"snapshot set: %w", ErrDamaged, src.Dir, why)
 }
 
-// missingManifest says what can be done about a directory without a MANIFEST that can be read, if err is that.
-func missingManifest(src Source, err error) error {
-	_, stat := src.FS.Stat(path.Join(src.Dir, "shard-00"))
-	damage, _ := errors.AsType[*log.CorruptError](err)
-	if stat == nil && (errors.Is(err, fs.ErrNotExist) || damage != nil && path.Base(damage.File) == manifestName) {
-		return fmt.Errorf("%w (kevy restore --rebuild-manifest makes another directory of it if the rest proves whole)", err)
-	}
-	return err
-}
-
 // overlay is a file system with one file from another.
 type overlay struct {
 	vfs.FS

@@ -61,15 +61,17 @@ func Restore(o RestoreOptions) (*Restored, error) {
 	if err := engine.CheckEmpty(o.FS, o.To); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	for try := 0; ; try++ {
-		r, err := restore(&o)
-		if err == nil {
-			return r, nil
-		}
-		if try == 3 || !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("restore: %w", err)
-		}
+	r, b, err := o.read()
+	for try := 0; try < 3 && errors.Is(err, fs.ErrNotExist); try++ {
+		r, b, err = o.read()
 	}
+	if err == nil && b != nil {
+		err = o.write(r, b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	return r, nil
 }
 
 // within reports whether dir is below parent, as far as their names tell.
@@ -77,38 +79,43 @@ func within(dir, parent string) bool {
 	return strings.HasPrefix(path.Clean(dir)+"/", path.Clean(parent)+"/")
 }
 
-func restore(o *RestoreOptions) (*Restored, error) {
+// read makes the state that is to be restored; a dry run has none.
+func (o *RestoreOptions) read() (r *Restored, b *Built, err error) {
 	h, err := Open(o.From)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer h.Close()
-	r := &Restored{To: o.To, DryRun: o.DryRun}
+	r = &Restored{To: o.To, DryRun: o.DryRun}
 	if o.DryRun {
 		if r.Plan, err = h.Plan(o.Point, o.Meter); err == nil && len(o.Prefix) == 0 && !o.KeepExpired {
 			r.Keys, r.Digest = r.known()
 		}
-		return r, err
+		return r, nil, err
 	}
-	b, err := h.build(o.Point, o.Prefix, o.Meter, o.Planned)
-	if err != nil {
-		return nil, err
+	if b, err = h.build(o.Point, o.Prefix, o.Meter, o.Planned); err != nil {
+		return nil, nil, err
 	}
 	r.Plan, r.Found, r.Kept = b.Plan, b.Found, o.KeepExpired
 	if r.Overdue, err = b.overdue(o.Now(), o.KeepExpired); err != nil {
 		b.Release()
-		return nil, err
+		return nil, nil, err
 	}
 	r.Keys, r.Digest = b.Digest(nil, 0)
+	return r, b, nil
+}
+
+// write makes the new directory and reads it once more.
+func (o *RestoreOptions) write(r *Restored, b *Built) (err error) {
 	o.Meter.Begin("writing", 0)
 	_, stat := o.FS.Stat(o.To)
 	if r.New, err = o.create(b); err != nil {
-		return nil, err
+		return err
 	}
 	if err := CheckCopy(o.FS, o.To, r.Keys, r.Digest, o.Meter); err != nil {
-		return nil, errors.Join(err, engine.Unmake(o.FS, o.To, stat == nil))
+		return errors.Join(err, engine.Unmake(o.FS, o.To, stat == nil))
 	}
-	return r, nil
+	return nil
 }
 
 // known returns what a plan leads to if that is known without carrying it out: it is a snapshot set whose digest is on record.
