@@ -331,3 +331,12 @@ func plain(c *wire.Conn) error {
 	_, err := c.Must("CONFIG", "SET", "notify-keyspace-events", "")
 	return err
 }
+
+// plainTracking makes one client track for good: when the last one ends tracking kevy forgets what others have read.
+func plainTracking(c *wire.Conn) error {
+	if err := plain(c); err != nil {
+		return err
+	}
+	_, err := c.Must("CLIENT", "TRACKING", "ON")
+	return err
+}

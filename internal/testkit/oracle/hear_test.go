@@ -27,7 +27,7 @@ func TestNotifyStreamSameAsRedis(t *testing.T) {
 
 // TestTrackingStreamSameAsRedis compares which keys clients are told to drop from their caches.
 func TestTrackingStreamSameAsRedis(t *testing.T) {
-	compete(t, *timeFlag/hearPart, always(hearContest(plain, same)), func(seed uint64, seventh bool) []Step {
+	compete(t, *timeFlag/hearPart, always(hearContest(plainTracking, same)), func(seed uint64, seventh bool) []Step {
 		return newTrackingGen(seed, seventh).stream()
 	})
 }
