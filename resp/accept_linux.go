@@ -56,10 +56,8 @@ func (e *events) accept(nl *listener) error {
 	a := &acceptor{fd: fd, path: nl.path}
 	first.post(task{kind: taskLoop, fn: func() { first.startAccept(a) }})
 	nl.atStop(func() {
-		done := make(chan struct{})
-		if first.mb.put(task{kind: taskLoop, fn: func() { first.stopAccept(a); close(done) }}) {
-			<-done
-		}
+		_ = unix.Shutdown(a.fd, unix.SHUT_RDWR) // nobody can connect from now on; the loop may be in the middle of an accept
+		first.post(task{kind: taskLoop, fn: func() { first.stopAccept(a) }})
 	})
 	return nil
 }
@@ -124,20 +122,14 @@ func (l *loop) startAccept(a *acceptor) {
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(a.fd)}
 	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, a.fd, &ev); err != nil {
 		l.srv.cfg.Logger.Error("accept", "error", err)
-		unix.Close(a.fd)
 		return
 	}
 	l.acceptors = append(l.acceptors, a)
 }
 
 func (l *loop) stopAccept(a *acceptor) {
-	for i, b := range l.acceptors {
-		if a == b {
-			l.acceptors = append(l.acceptors[:i], l.acceptors[i+1:]...)
-			unix.Close(a.fd)
-			return
-		}
-	}
+	l.acceptors = slices.DeleteFunc(l.acceptors, func(b *acceptor) bool { return a == b })
+	unix.Close(a.fd)
 }
 
 // acceptEvent takes the connections that wait at a listening socket.
@@ -164,7 +156,7 @@ func (l *loop) acceptOne(a *acceptor) bool {
 	case unix.EMFILE, unix.ENFILE:
 		l.outOfFiles(a)
 		return false
-	case unix.EAGAIN:
+	case unix.EAGAIN, unix.EINVAL: // EINVAL: it has been stopped
 		return false
 	default:
 		l.srv.cfg.Logger.Warn("accept", "error", err)

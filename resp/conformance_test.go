@@ -367,6 +367,48 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
+// TestUnlisten: a listener goes, from a loop, and is at once free for another; connections stay.
+func TestUnlisten(t *testing.T) {
+	onBoth(t, Config{Loops: 2}, func(t *testing.T, s *testServer) {
+		addr, err := s.Listen("tcp", "127.0.0.1:0", ListenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newClient(t, nc)
+		c.send("PING\r\n")
+		c.want("+PONG\r\n")
+		for range 20 {
+			s.Do(func([]*Conn) { s.Unlisten(addr) })
+			if nc, err := net.Dial("tcp", addr.String()); err == nil {
+				nc.Close()
+				t.Fatal("still accepts")
+			}
+			var again net.Addr
+			var once sync.Once
+			s.Do(func([]*Conn) {
+				once.Do(func() { again, err = s.Listen("tcp", addr.String(), ListenOptions{}) })
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr = again
+			nc, err := net.Dial("tcp", addr.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := newClient(t, nc)
+			other.send("PING\r\n")
+			other.want("+PONG\r\n")
+		}
+		c.send("PING\r\n")
+		c.want("+PONG\r\n")
+	})
+}
+
 func TestUnixSocket(t *testing.T) {
 	onBoth(t, Config{}, func(t *testing.T, s *testServer) {
 		path := filepath.Join(t.TempDir(), "s")

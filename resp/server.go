@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,7 +140,7 @@ type ListenOptions struct {
 var ErrServerClosed = errors.New("resp: server closed")
 
 // Listen binds an address ("tcp", "tcp4", "tcp6" or "unix"). Connections are served from Serve on, or
-// at once if it runs. It may be called for several addresses.
+// at once if it runs. It may be called for several addresses, and on a loop.
 func (s *Server) Listen(network, addr string, opt ListenOptions) (net.Addr, error) {
 	l, err := s.bind(network, addr, opt)
 	if err != nil {
@@ -159,6 +160,20 @@ func (s *Server) Listen(network, addr string, opt ListenOptions) (net.Addr, erro
 	}
 	s.listeners = append(s.listeners, l)
 	return l.addr, nil
+}
+
+// Unlisten stops listening on an address, named by what Listen has returned; it does nothing if that is stopped already. Its
+// connections stay, those that wait to be accepted do not. When it returns the address is free. It may be called on a loop.
+func (s *Server) Unlisten(a net.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, l := range s.listeners {
+		if l.addr == a {
+			s.listeners = slices.Delete(s.listeners, i, i+1)
+			l.stop()
+			return
+		}
+	}
 }
 
 func (s *Server) acceptFrom(l *listener) error {

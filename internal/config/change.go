@@ -43,7 +43,7 @@ func Match(patterns []string, match func(pattern, name string) bool) []string {
 }
 
 // Change applies the pairs of CONFIG SET to a copy of c: all of them or, with an error worded as
-// Redis words it, none. changed are the rows whose value is another one now.
+// Redis words it, none. changed are the rows whose value is another one now, or is to be put into force again.
 func (c *Config) Change(pairs []Pair) (next *Config, changed []*Key, err error) {
 	rows, err := c.changeable(pairs)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Config) Change(pairs []Pair) (next *Config, changed []*Key, err error) 
 		if err := next.Set(k, pairs[i].Value); err != nil {
 			return nil, nil, SetFailed(strings.ToLower(pairs[i].Name), err)
 		}
-		if next.Text(k) != c.Text(k) {
+		if next.Text(k) != c.Text(k) || k.Again {
 			changed = append(changed, k)
 		}
 	}

@@ -160,8 +160,8 @@ func (c *Config) Validate() error {
 	if c.Port == 0 && c.TLSPort == 0 && c.UnixSocket == "" {
 		return fmt.Errorf("port: 0 turns TCP off, so unixsocket or tls-port must be set")
 	}
-	if (c.Port != 0 || c.TLSPort != 0) && len(c.Bind) == 0 {
-		return fmt.Errorf("bind: no address to listen on (port 0 turns TCP off)")
+	if len(c.Bind) == 0 && c.UnixSocket == "" {
+		return fmt.Errorf("bind: no address turns TCP off, so unixsocket must be set")
 	}
 	if c.Dir == "" {
 		return fmt.Errorf("dir: must not be empty")

@@ -156,6 +156,7 @@ func TestStrict(t *testing.T) {
 		"feed window negative": {args: []string{"--feed-buffer-size", "-1"}, want: "feed-buffer-size"},
 		"syntax":               {file: "port = ", want: ".toml:1"},
 		"nothing to listen on": {args: []string{"--port", "0"}, want: "unixsocket"},
+		"no address":           {args: []string{"--bind", ""}, want: "unixsocket"},
 		"no directory":         {args: []string{"--dir", ""}, want: "dir"},
 		"policy":               {args: []string{"--appendfsync", "sometimes"}, want: "everysec, always, no"},
 		"secret not shown":     {args: []string{"--maxclients", "0", "--requirepass", "hunter2"}, want: "maxclients"},

@@ -21,10 +21,11 @@ type Key struct {
 	Kind     Kind
 	Default  string
 	Min      int64 // of Int, Size and Octal
-	Max      int64
+	Max      int64 // of Int, Size and Octal; of List: words. 0: no bound
 	Enum     []string
 	Help     string
 	Live     bool // CONFIG SET may change it
+	Again    bool // CONFIG SET of the value it has puts it into force again
 	Secret   bool // not to be logged
 	Compat   bool // a parameter of Redis that has no effect here
 	Hidden   bool // CONFIG GET needs its exact name
@@ -112,7 +113,11 @@ func (k *Key) store(p any, text string) error {
 	case *time.Duration:
 		return assign(p, text, parseDuration)
 	case *[]string:
-		*p = k.words(text)
+		words := k.words(text)
+		if int64(len(words)) > k.max() {
+			return errBindMany
+		}
+		*p = words
 		return nil
 	case *[]SavePoint:
 		return assign(p, text, parseSave)

@@ -18,12 +18,12 @@ func ownKeys() []Key {
 func networkKeys() []Key {
 	return []Key{
 		{
-			Name: "bind", Kind: List, Default: "127.0.0.1",
-			Help:  "addresses to listen on; a leading - lets one fail to bind",
+			Name: "bind", Kind: List, Default: "127.0.0.1", Live: true, Again: true, Max: 16,
+			Help:  "addresses to listen on: * is all of IPv4, ::* all of IPv6; one with a leading - may be missing",
 			field: func(c *Config) any { return &c.Bind },
 		},
 		{
-			Name: "port", Kind: Int, Default: "6379", Max: 65535,
+			Name: "port", Kind: Int, Default: "6379", Max: 65535, Live: true,
 			Help:  "TCP port; 0 turns TCP off",
 			field: func(c *Config) any { return &c.Port },
 		},
@@ -38,7 +38,7 @@ func networkKeys() []Key {
 			field: func(c *Config) any { return &c.UnixSocketPerm },
 		},
 		{
-			Name: "metrics-port", Kind: Int, Default: "0", Max: 65535,
+			Name: "metrics-port", Kind: Int, Default: "0", Max: 65535, Live: true,
 			Help:  "TCP port that serves metrics to Prometheus, over HTTP at /metrics, on the addresses of bind; 0: none",
 			field: func(c *Config) any { return &c.MetricsPort },
 		},
@@ -59,7 +59,7 @@ func networkKeys() []Key {
 func tlsKeys() []Key {
 	return []Key{
 		{
-			Name: "tls-port", Kind: Int, Default: "0", Max: 65535,
+			Name: "tls-port", Kind: Int, Default: "0", Max: 65535, Live: true,
 			Help:  "TCP port that speaks TLS; 0: none",
 			field: func(c *Config) any { return &c.TLSPort },
 		},

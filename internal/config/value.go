@@ -53,6 +53,7 @@ const (
 	errOutArgs    redisError = "Wrong number of arguments in buffer limit configuration."
 	errOutClass   redisError = "Invalid client class specified in buffer limit configuration."
 	errOutNumbers redisError = "Error in hard, soft or soft_seconds setting in buffer limit configuration."
+	errBindMany   redisError = "Too many bind addresses specified."
 	errEvents     redisError = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
 	errPercentile redisError = "Invalid latency-tracking-info-percentiles parameters"
 	errPercentBig redisError = "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"

@@ -58,14 +58,24 @@ func configSet(s *session, args [][]byte) {
 		s.w.Error(err.Error())
 		return
 	}
-	if err := srv.apply(next, changed); err != nil {
-		_ = srv.apply(old, changed) // what was in force a moment ago
+	if err := srv.applyAll(next, changed); err != nil {
+		if err := srv.applyAll(old, changed); err != nil { // it was in force a moment ago
+			srv.log.Error("CONFIG SET failed, and the former values could not be put back", "error", err)
+		}
 		s.w.Error(err.Error())
 		return
 	}
 	srv.cfg.Store(next)
 	s.onLoop(func() { srv.applyToShards(next, changed) })
 	s.w.OK()
+}
+
+// applyAll is apply, and listens where the configuration says. REQUIRES: cfgMu.
+func (srv *Server) applyAll(cfg *config.Config, keys []*config.Key) error {
+	if err := srv.apply(cfg, keys); err != nil {
+		return err
+	}
+	return srv.ports.apply(cfg, keys)
 }
 
 // apply puts values that have an effect into force. The error is CONFIG SET's reply.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -21,27 +22,20 @@ func (r *report) server() {
 		"monotonic_clock", "POSIX clock_gettime", "multiplexing_api", pollAPI,
 		"atomicvar_api", "go", "gcc_version", "0.0.0", "go_version", runtime.Version(),
 		"process_id", os.Getpid(), "process_supervised", "no", "run_id", srv.ids.run,
-		"tcp_port", cfg.Port, "server_time_usec", r.now.UnixMicro(),
+		"tcp_port", cmp.Or(cfg.Port, cfg.TLSPort), "server_time_usec", r.now.UnixMicro(),
 		"uptime_in_seconds", up, "uptime_in_days", up/86400,
 		"hz", hz, "configured_hz", hz, "lru_clock", r.now.Unix()&(1<<24-1),
 		"executable", executable, "config_file", cfg.File, "io_threads_active", 0,
 		"event_loops", srv.rs.Loops(), "shards", srv.eng.Shards(),
 	)
-	n := 0
-	if cfg.Port != 0 {
-		for _, host := range cfg.Bind {
-			fmt.Fprintf(&r.b, "listener%d:name=tcp,bind=%s,port=%d\r\n", n, host, cfg.Port)
-			n++
-		}
-	}
-	if cfg.TLSPort != 0 {
-		for _, host := range cfg.Bind {
-			fmt.Fprintf(&r.b, "listener%d:name=tls,bind=%s,port=%d\r\n", n, host, cfg.TLSPort)
-			n++
-		}
+	if at := srv.ports.tcp.shown.Load(); at != nil {
+		fmt.Fprintf(&r.b, "listener0:name=tcp%s\r\n", *at)
 	}
 	if cfg.UnixSocket != "" {
-		fmt.Fprintf(&r.b, "listener%d:name=unix,bind=%s\r\n", n, cfg.UnixSocket)
+		fmt.Fprintf(&r.b, "listener1:name=unix,bind=%s\r\n", cfg.UnixSocket)
+	}
+	if at := srv.ports.tls.shown.Load(); at != nil {
+		fmt.Fprintf(&r.b, "listener2:name=tls%s\r\n", *at)
 	}
 }
 

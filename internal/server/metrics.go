@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -24,47 +23,33 @@ const maxScrapes = 4
 // implements prometheus.Collector.
 type exporter struct {
 	srv  *Server
-	http *http.Server
+	http http.Server
 }
 
-// listenMetrics serves metrics on metrics-port, if it is not 0, of every address.
-func (srv *Server) listenMetrics() error {
-	cfg := srv.config()
-	if cfg.MetricsPort == 0 {
-		return nil
-	}
-	m := &exporter{srv: srv}
+func (m *exporter) init(srv *Server) error {
+	m.srv = srv
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(m); err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
-	m.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute}
-	_, err := srv.listenPort(cfg, cfg.MetricsPort, func(addr string) error {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			return listenError(addr, "--metrics-port", err)
-		}
-		srv.jobs.Go(func() {
-			if err := m.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				srv.log.Error("metrics are not served any more", "error", err)
-			}
-		})
-		return nil
-	})
-	if err == nil {
-		srv.metrics = m
-	}
-	return err
+	m.http.Handler, m.http.ReadHeaderTimeout, m.http.IdleTimeout = mux, 10*time.Second, 5*time.Minute
+	return nil
 }
 
-// close stops serving, and returns when no scrape runs any more, or ctx ends.
-func (m *exporter) close(ctx context.Context) error {
-	if m == nil {
-		return nil
+// listen serves metrics on an address, until it is closed.
+func (m *exporter) listen(network, addr string) (func(), error) {
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		return nil, err
 	}
-	return m.http.Shutdown(ctx)
+	m.srv.jobs.Go(func() {
+		if err := m.http.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			m.srv.log.Error("metrics are not served any more", "address", addr, "error", err)
+		}
+	})
+	return func() { l.Close() }, nil
 }
 
 // sample is a picture of the server.

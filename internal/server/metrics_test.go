@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -16,26 +15,15 @@ import (
 
 // TestMetrics scrapes a server as Prometheus does.
 func TestMetrics(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	s := start(t, testOptions{set: map[string]string{"metrics-port": port}})
+	s := start(t, testOptions{})
 	s.opt.Archive = func() archive.Status { return archive.Status{LagMS: 1500, LagBytes: 7, Failures: 3} }
-	if err := s.listenMetrics(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.listenMetrics(); err == nil || !strings.Contains(err.Error(), "--metrics-port") {
-		t.Errorf("the port is taken: %v", err)
-	}
 	c := s.client()
+	port := freePort(t)
+	c.want("CONFIG SET metrics-port "+port, "+OK")
 	for _, line := range []string{"MSET a 1 b 2 c 3", "EXPIRE a 100", "GET a", "GET nokey", "INCR nokey x", "LPOP a"} {
 		c.do(line)
 	}
-	res, err := http.Get("http://" + addr + "/metrics")
+	res, err := http.Get("http://127.0.0.1:" + port + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +51,11 @@ func TestMetrics(t *testing.T) {
 	if keys != 3 {
 		t.Errorf("%d keys", keys)
 	}
-	problems, err := testutil.CollectAndLint(&exporter{srv: s.Server})
+	c.want("CONFIG SET metrics-port 0", "+OK")
+	if _, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
+		t.Error("the metrics port is still open")
+	}
+	problems, err := testutil.CollectAndLint(&s.metrics)
 	if err != nil || len(problems) > 0 {
 		t.Error(problems, err)
 	}

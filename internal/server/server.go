@@ -4,15 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/kevydb/kevy/internal/archive"
@@ -51,7 +46,7 @@ type Server struct {
 	rs   *resp.Server
 
 	cfg      atomic.Pointer[config.Config]
-	cfgMu    sync.Mutex // one CONFIG SET or REWRITE at a time
+	cfgMu    sync.Mutex // one CONFIG SET or REWRITE, or Listen, at a time
 	gate     atomic.Uint32
 	lfu      atomic.Bool                // maxmemory-policy is an LFU one
 	handlers []func(*session, [][]byte) // by command id
@@ -70,9 +65,10 @@ type Server struct {
 	netBase  atomic.Pointer[resp.Stats] // counters at the last CONFIG RESETSTAT
 	memory   memory
 	bounds   outputBounds
-	secure   atomic.Pointer[tls.Config] // what the TLS port speaks, nil if there is none
+	secure   atomic.Pointer[tls.Config] // what the TLS port speaks
+	ports    ports
 	evictor  evictor
-	metrics  *exporter // nil: they are not served
+	metrics  exporter
 	access   access
 	repl     replication
 	ids      identity
@@ -111,6 +107,10 @@ func New(o Options) (*Server, error) {
 	srv.initReplication()
 	srv.handlers = handlers()
 	srv.access.init(srv)
+	srv.ports.init(srv)
+	if err := srv.metrics.init(srv); err != nil {
+		return nil, err
+	}
 	srv.ctx, srv.cancel = context.WithCancelCause(context.Background())
 	cfg := o.Config
 	rs, err := resp.NewServer(handler{srv}, resp.Config{
@@ -131,6 +131,11 @@ func New(o Options) (*Server, error) {
 	srv.rs = rs
 	srv.feed = srv.newFeed(cfg.FeedEnabled)
 	srv.memory.init(srv)
+	if cfg.TLSPort != 0 {
+		if _, err := tlsConfig(cfg); err != nil { // apply does not say what is wrong
+			return nil, err
+		}
+	}
 	if err := srv.apply(cfg, config.Keys()); err != nil {
 		return nil, err
 	}
@@ -147,104 +152,6 @@ func orNone(n int64) int64 {
 		return -1
 	}
 	return n
-}
-
-// Listen binds the addresses of the configuration. Errors say what to do.
-func (srv *Server) Listen() error {
-	cfg := srv.config()
-	bound, err := srv.listenPort(cfg, cfg.Port, srv.listenTCP(nil))
-	if err != nil {
-		return err
-	}
-	if cfg.TLSPort != 0 {
-		secure, err := srv.secured(cfg)
-		if err != nil {
-			return err
-		}
-		n, err := srv.listenPort(cfg, cfg.TLSPort, srv.listenTCP(secure))
-		if err != nil {
-			return err
-		}
-		bound += n
-	}
-	if cfg.UnixSocket != "" {
-		if _, err := srv.ListenOn("unix", cfg.UnixSocket, uint32(cfg.UnixSocketPerm)); err != nil {
-			return err
-		}
-		bound++
-	}
-	if bound == 0 {
-		return errors.New("server: no address could be bound: check bind and port")
-	}
-	return srv.listenMetrics()
-}
-
-// listenTCP returns what binds an address for clients.
-func (srv *Server) listenTCP(secure *tls.Config) func(addr string) error {
-	return func(addr string) error {
-		_, err := srv.listenOn("tcp", addr, resp.ListenOptions{TLS: secure})
-		return err
-	}
-}
-
-// listenPort binds a port, if it is not 0, on every address, and returns on how many it did.
-func (srv *Server) listenPort(cfg *config.Config, port int64, bind func(addr string) error) (bound int, err error) {
-	if port == 0 {
-		return 0, nil
-	}
-	for _, host := range cfg.Bind {
-		host, optional := strings.CutPrefix(host, "-")
-		err := bind(address(host, port))
-		switch {
-		case err == nil:
-			bound++
-		case optional && !errors.Is(err, syscall.EADDRINUSE):
-			srv.log.Warn("optional address not bound", "address", host, "error", err)
-		default:
-			return bound, err
-		}
-	}
-	return bound, nil
-}
-
-// address joins host and port; * and the empty host stand for every address of the machine.
-func address(host string, port int64) string {
-	if host == "*" {
-		host = ""
-	}
-	if host == "::*" {
-		host = "::"
-	}
-	return net.JoinHostPort(host, strconv.FormatInt(port, 10))
-}
-
-// ListenOn binds one more address.
-func (srv *Server) ListenOn(network, addr string, mode uint32) (net.Addr, error) {
-	return srv.listenOn(network, addr, resp.ListenOptions{Mode: mode})
-}
-
-func (srv *Server) listenOn(network, addr string, opt resp.ListenOptions) (net.Addr, error) {
-	a, err := srv.rs.Listen(network, addr, opt)
-	if err != nil {
-		return nil, listenError(addr, "--port", err)
-	}
-	return a, nil
-}
-
-// listenError says why an address could not be bound, and what to do; flag chooses another port.
-func listenError(addr, flag string, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("cannot listen on %s: another process does. Stop it (ss -ltnp shows it) "+
-			"or choose another port with %s: %w", addr, flag, err)
-	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("cannot listen on %s: not permitted. Ports below 1024 need root or "+
-			"CAP_NET_BIND_SERVICE: %w", addr, err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("cannot listen on %s: this machine does not have that address; "+
-			"correct bind: %w", addr, err)
-	}
-	return fmt.Errorf("cannot listen on %s: %w", addr, err)
 }
 
 // Serve runs the server until Shutdown.
@@ -268,7 +175,7 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 	srv.stopReplication()
 	srv.scripts.rt.Stop()
 	srv.cancel(errStopping)
-	err := errors.Join(srv.rs.Shutdown(ctx), srv.metrics.close(ctx))
+	err := errors.Join(srv.rs.Shutdown(ctx), srv.metrics.http.Shutdown(ctx))
 	done := make(chan struct{})
 	go func() { srv.jobs.Wait(); close(done) }()
 	select {

@@ -15,22 +15,17 @@ func tlsFiles(cfg *config.Config) *peer.TLS {
 	return &peer.TLS{CACert: cfg.TLSCACert, Cert: cfg.TLSCert, Key: cfg.TLSKey, Protocols: cfg.TLSProtocols}
 }
 
-// secured returns the configuration of a TLS port: each client gets what CONFIG SET has made of it by then.
-func (srv *Server) secured(cfg *config.Config) (*tls.Config, error) {
-	now, err := tlsConfig(cfg)
-	if err != nil {
-		return nil, err
-	}
-	srv.secure.Store(now)
+// secured is the configuration of the TLS port: each client gets what CONFIG SET has made of it by then.
+func (srv *Server) secured() *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12, // of the answer that a client gets if it can't be served; now has its own
+		MinVersion:         tls.VersionTLS12, // of the answer that a client gets if it can't be served; what is in force has its own
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return srv.secure.Load(), nil },
-	}, nil
+	}
 }
 
-// applyTLS puts changed keys of TLS into force for clients to come. Without a TLS port there is nothing to change.
+// applyTLS puts keys of TLS into force for clients to come. Without a TLS port nothing is looked at.
 func (srv *Server) applyTLS(cfg *config.Config, name string) error {
-	if srv.secure.Load() == nil {
+	if cfg.TLSPort == 0 {
 		return nil
 	}
 	next, err := tlsConfig(cfg)

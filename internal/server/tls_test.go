@@ -10,7 +10,6 @@ import (
 
 	"github.com/kevydb/kevy/internal/config"
 	"github.com/kevydb/kevy/internal/testkit/proc"
-	"github.com/kevydb/kevy/resp"
 )
 
 // startTLS starts a server with a TLS port. ping tells whether it serves a client with these certificates.
@@ -24,16 +23,10 @@ func startTLS(t *testing.T, cert, key, auth string) (s *testServer, ping func(..
 	s = start(t, testOptions{set: map[string]string{
 		"tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": cert, "tls-auth-clients": auth,
 	}})
-	secure, err := s.secured(s.config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr, err := s.listenOn("tcp", "127.0.0.1:0", resp.ListenOptions{TLS: secure})
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := freePort(t)
+	s.client().want("CONFIG SET tls-port "+port, "+OK")
 	return s, func(certs ...tls.Certificate) bool {
-		conn, err := tls.Dial("tcp", addr.String(), &tls.Config{RootCAs: roots, Certificates: certs})
+		conn, err := tls.Dial("tcp", "127.0.0.1:"+port, &tls.Config{RootCAs: roots, Certificates: certs})
 		if err != nil {
 			return false
 		}
