@@ -162,10 +162,12 @@ func (l *Log) keepHouse(second bool) {
 	}
 }
 
-// errUnsettled postpones a roll: a group over several shards, or one with a FLUSHALL in it, is not wholly in the logs yet.
-var errUnsettled = errors.New("log: a group is being appended")
+// errUnsettled postpones a roll: a group over several shards is not in all of their logs yet.
+var errUnsettled = errors.New("log: group over several shards is being appended")
 
-// roll goes on in a new segment. A full disk or an unsettled group leaves everything as it was.
+// roll goes on in a new segment. A full disk or an unsettled group leaves everything as it was. So does a newest segment without
+// frames, which a generation has begun since the roll was decided: segments of one generation differ by their cursors, and its file
+// may have what a Bridge has written.
 //
 // Only the newest segment is cut by recovery, and it may have to be cut before a group over several
 // shards whose parts are not all there, or that follows such a group on any of its shards, and so on.
@@ -190,8 +192,8 @@ func (l *Log) roll() error {
 	if err := l.settleSiblings(); err != nil {
 		return err
 	}
-	if l.w.seg.end.Load() < l.w.due {
-		return errUnsettled // a generation has begun since the roll was decided
+	if l.w.seg.end.Load() == headerBytes {
+		return nil
 	}
 	next, err := l.createNext(l.continued())
 	if err != nil {
@@ -374,7 +376,7 @@ func (l *Log) use(next *nextSegment, genPos int64) error {
 	l.segs = append(l.segs, next.seg)
 	l.segMu.Unlock()
 	w.seg, w.handle, w.file, w.alloc = next.seg, handle, next.file, next.alloc
-	w.due, w.back, w.zeroed, w.nextIdx = next.second, 0, next.second, headerBytes+seekGranule
+	w.back, w.zeroed, w.nextIdx = 0, next.second, headerBytes+seekGranule
 	w.tail.pos = headerBytes
 	w.tail.crc = 0
 	l.admit()

@@ -86,7 +86,6 @@ type fileSide struct {
 	bytes   int64    // bytes of the generation written
 	alloc   int64    // the file's space is reserved up to here
 	back    int64    // the disk was asked to write up to here
-	due     int64    // what a Bridge has written is to be appended up to here, before anything else is done to the file
 	zeroed  int64    // zeros are written ahead up to here; what is behind end counts
 	full    bool     // a write hit the full disk: out is waiting
 	retryAt time.Time

@@ -73,13 +73,13 @@ func (a *Archiver) shipShard(ctx context.Context, m *manifest, shard int, cut lo
 	lineage := a.dir.Lineage(shard)
 	for _, info := range l.SegmentList() {
 		n := len(p.Segments)
-		switch {
-		case n > 0 && info.Number < p.Segments[n-1].Number:
+		if n > 0 && info.Number < p.Segments[n-1].Number {
 			continue
-		case n > 0 && info.Number > p.Segments[n-1].Number+1:
-			return fmt.Errorf("segment %d is not on disk any more, and not in the archive: from there on this directory needs another archive",
-				p.Segments[n-1].Number+1)
-		case n == 0 || info.Number > p.Segments[n-1].Number:
+		}
+		if n == 0 || info.Number > p.Segments[n-1].Number {
+			if err := p.leadsTo(&info); err != nil {
+				return err
+			}
 			p.Segments = append(p.Segments, segment{Number: info.Number, Start: info.Start})
 		}
 		s := &p.Segments[len(p.Segments)-1]
@@ -99,6 +99,23 @@ func (a *Archiver) shipShard(ctx context.Context, m *manifest, shard int, cut lo
 		}
 	}
 	return fmt.Errorf("%w: %s is in no segment", log.ErrGone, cut)
+}
+
+// leadsTo checks that a segment of the directory, the oldest that the archive has nothing of, follows what it has. If that ends where the segment
+// starts it is whole, even if the directory has dropped it as it was.
+func (s *shardPart) leadsTo(info *log.SegmentInfo) error {
+	if len(s.Segments) == 0 {
+		return nil
+	}
+	last := &s.Segments[len(s.Segments)-1]
+	missing := last.Number
+	if last.Whole = last.Whole || info.Start == s.End; last.Whole {
+		missing++
+	}
+	if missing < info.Number {
+		return fmt.Errorf("segment %d is not on disk any more, and not whole in the archive: from there on this directory needs another archive", missing)
+	}
+	return nil
 }
 
 // mergeLineage adds to the archive's lineage what the directory knows, up to a generation, and leaves out generations that are older than all segments.
