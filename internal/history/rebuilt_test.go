@@ -101,13 +101,13 @@ func (p *past) segmentFile(shard, n int) string {
 func TestRebuiltRefuses(t *testing.T) {
 	p := live(t, 151, 200)
 	p.s.Do("FLUSHALL")
-	p.s.Do("MSET a 1 b 2 c 3 d 4 e 5 f 6")
+	p.s.Do(gate.Wide("1"))
 	if err := p.s.E.Save(); err != nil {
 		t.Fatal(err)
 	}
-	p.s.Do("MSET a 1 b 2 c 3 d 4 e 5 f 6")
+	p.s.Do(gate.Wide("1"))
 	p.s.Do("FLUSHALL")
-	p.s.Do("MSET a 1 b 2 c 3 d 4 e 5 f 6")
+	p.s.Do(gate.Wide("1"))
 	newest, first := p.segmentFile(1, -1), p.segmentFile(1, -2)
 	p.s.Close()
 	other := live(t, 152, 20)

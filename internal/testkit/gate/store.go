@@ -179,6 +179,16 @@ func words(line string) (ws []string) {
 	}
 }
 
+// Wide returns a command whose group lies on all shards of a store. On which one a key lies is random; so these are many.
+func Wide(value string) string {
+	var b strings.Builder
+	b.WriteString("MSET")
+	for i := range 64 {
+		fmt.Fprintf(&b, " wide%d %s", i, value)
+	}
+	return b.String()
+}
+
 // Digest returns the digest of all keys.
 func (s *Store) Digest() string {
 	s.T.Helper()
