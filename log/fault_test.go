@@ -171,8 +171,8 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("frame %d was admitted, then %v", n, err)
 		}
 	}
-	if !errors.Is(err, ErrDiskFull) || !errors.Is(err, syscall.ENOSPC) || l.Err() != nil {
-		t.Fatalf("%v, sticky %v", err, l.Err())
+	if !errors.Is(err, ErrDiskFull) || !errors.Is(err, syscall.ENOSPC) || l.Err() != nil || !l.Stats().DiskFull {
+		t.Fatalf("%v, sticky %v, told %v", err, l.Err(), l.Stats().DiskFull)
 	}
 	if err := l.Sync(); err != nil {
 		t.Fatal(err)
@@ -185,6 +185,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	fsys.SetFull(false)
 	waitFor(t, func() bool { return l.Reserve(8<<10) == nil })
+	waitFor(t, func() bool { return !l.Stats().DiskFull })
 	put(t, l, 1)
 	if err := d.NewGeneration(CauseFlush); err != nil {
 		t.Fatal(err)
@@ -219,8 +220,8 @@ func TestDiskFullAtWrite(t *testing.T) {
 		if err := l.Flush(); !errors.Is(err, ErrDiskFull) {
 			t.Fatal(err)
 		}
-		if err := l.Reserve(1); !errors.Is(err, ErrDiskFull) {
-			t.Fatal(err)
+		if err := l.Reserve(1); !errors.Is(err, ErrDiskFull) || !l.Stats().DiskFull {
+			t.Fatal(err, l.Stats().DiskFull)
 		}
 		if err := l.Sync(); !errors.Is(err, ErrDiskFull) || l.Durable() != 2 {
 			t.Fatalf("%v, durable %d", err, l.Durable())

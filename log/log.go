@@ -67,6 +67,7 @@ type Log struct {
 	fileMu sync.Mutex // held while files of ended segments are replaced or removed; taken before segMu
 
 	sealFailures atomic.Uint64
+	short        atomic.Bool // a write was refused, or waits, for space on the disk; stored under wmu
 
 	segMu sync.RWMutex // guards segs and pins
 	segs  []*segment   // ascending, the newest last; never empty

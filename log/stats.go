@@ -12,11 +12,12 @@ type Stats struct {
 	Damaged      int    // segments in which damage has been found since the log was opened
 	LastDamage   error  // in the newest of them; nil: none
 	SealFailures uint64 // attempts to seal a segment that failed, but for a full disk
+	DiskFull     bool   // writes have been refused for space, and there is none yet
 }
 
 // Stats returns the figures of the shard.
 func (l *Log) Stats() Stats {
-	st := Stats{SealFailures: l.sealFailures.Load()}
+	st := Stats{SealFailures: l.sealFailures.Load(), DiskFull: l.short.Load()}
 	segs := l.segments()
 	for _, s := range segs {
 		st.Segments++
@@ -44,6 +45,7 @@ func (s *Stats) Add(x Stats) {
 	s.Sealed += x.Sealed
 	s.Damaged += x.Damaged
 	s.SealFailures += x.SealFailures
+	s.DiskFull = s.DiskFull || x.DiskFull
 	if x.LastDamage != nil {
 		s.LastDamage = x.LastDamage
 	}

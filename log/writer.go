@@ -182,7 +182,7 @@ func (l *Log) writeOut() error {
 	w.out, w.outGroups = nil, nil
 	if w.full {
 		w.full = false
-		l.logger.Info("disk has space again", "shard", l.shard)
+		l.spaceAgain()
 	}
 	l.admit()
 	l.marks.advance(g)
@@ -205,12 +205,24 @@ func (l *Log) indexOut(pos int64) {
 
 // diskFull begins or prolongs the time in which nothing is admitted. REQUIRES: wmu.
 func (l *Log) diskFull() {
-	if !l.w.full {
+	l.w.full = true
+	l.noSpace()
+	l.limit.Store(closedLimit)
+}
+
+// noSpace notes that there is no space for a write. REQUIRES: wmu.
+func (l *Log) noSpace() {
+	l.w.retryAt = time.Now().Add(fullPause)
+	if !l.short.Swap(true) {
 		l.logger.Warn("disk full: writes are refused until there is space", "shard", l.shard)
 	}
-	l.w.full = true
-	l.w.retryAt = time.Now().Add(fullPause)
-	l.limit.Store(closedLimit)
+}
+
+// spaceAgain notes that there is. REQUIRES: wmu.
+func (l *Log) spaceAgain() {
+	if l.short.Swap(false) {
+		l.logger.Info("disk has space again", "shard", l.shard)
+	}
 }
 
 // admit lets appends in up to the reserved space. REQUIRES: wmu.
@@ -237,6 +249,9 @@ func (l *Log) grow(n int64) error {
 		err := w.file.Preallocate(w.alloc, to-w.alloc)
 		if err == nil {
 			w.alloc = to
+			if ahead > 0 && !w.full {
+				l.spaceAgain()
+			}
 			break
 		}
 		if !isFull(err) {
@@ -244,7 +259,7 @@ func (l *Log) grow(n int64) error {
 		}
 	}
 	if need > w.alloc {
-		w.retryAt = time.Now().Add(fullPause)
+		l.noSpace()
 		return ErrDiskFull
 	}
 	l.admit()

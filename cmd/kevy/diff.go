@@ -168,7 +168,10 @@ func (t *tool) printChanges(b *history.Built, changes []history.Change, asComman
 		_, err := out.Write(command)
 		return err
 	})
-	if err = errors.Join(err, out.Flush()); err != nil {
+	if ferr := out.Flush(); err == nil { // a writer that has failed fails again
+		err = ferr
+	}
+	if err != nil {
 		return t.fail(err)
 	}
 	return exitOK

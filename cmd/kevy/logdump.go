@@ -109,7 +109,9 @@ func logDump(args []string, stdout, stderr io.Writer) int {
 	}
 	out := bufio.NewWriterSize(stdout, 64<<10)
 	err = h.Dump(opts, func(d *history.Dumped) error { return writeDumped(out, d, o.format) })
-	err = errors.Join(err, out.Flush())
+	if ferr := out.Flush(); err == nil { // a writer that has failed fails again
+		err = ferr
+	}
 	stop()
 	if err != nil {
 		return t.fail(err)

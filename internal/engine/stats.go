@@ -34,6 +34,14 @@ type ShardStats struct {
 	Keys, Expires                   int
 }
 
+// WriteErr returns why writes are refused: for good, or while the disk is full.
+func (s *Stats) WriteErr() error {
+	if s.Err == nil && s.Disk.DiskFull {
+		return log.ErrDiskFull
+	}
+	return s.Err
+}
+
 // ResetStats sets the counters of keys expired, evicted and freed in the background to zero.
 func (e *Engine) ResetStats() {
 	e.lock(e.all())

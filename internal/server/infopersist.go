@@ -32,7 +32,7 @@ func (r *report) persistence() {
 		"aof_last_rewrite_time_sec", secondsOr(rewrite.Tried, rewrite.TookMS),
 		"aof_current_rewrite_time_sec", secondsOr(rewriting, r.now.UnixMilli()-save.StartedMS),
 		"aof_last_bgrewrite_status", okOrErr(rewrite.Err), "aof_rewrites", rewrite.Count,
-		"aof_rewrites_consecutive_failures", rewrite.Failures, "aof_last_write_status", okOrErr(r.stats.Err),
+		"aof_rewrites_consecutive_failures", rewrite.Failures, "aof_last_write_status", okOrErr(r.stats.WriteErr()),
 		"aof_last_cow_size", 0, "module_fork_in_progress", 0, "module_fork_last_cow_size", 0,
 		"aof_current_size", save.BaseBytes+r.stats.LogGrown, "aof_base_size", save.BaseBytes,
 	)
@@ -40,8 +40,8 @@ func (r *report) persistence() {
 	r.snapshots()
 	r.log()
 	r.archive()
-	if r.stats.Err != nil {
-		r.field("log_error", oneLine(r.stats.Err.Error()))
+	if err := r.stats.WriteErr(); err != nil {
+		r.field("log_error", oneLine(err.Error()))
 	}
 }
 

@@ -110,6 +110,7 @@ func serverMetrics() []metric {
 
 func storeMetrics() []metric {
 	return []metric{
+		gauge("log_disk_full", "1: writes are refused until the disk has space.", func(x *sample) float64 { return float64(bit(x.stats.Disk.DiskFull)) }),
 		gauge("log_failed", "1: the log takes no more writes.", func(x *sample) float64 { return float64(bit(x.stats.Err != nil)) }),
 		gauge("log_bytes", "Bytes of the log on disk.", func(x *sample) float64 { return float64(x.stats.Disk.Bytes) }),
 		gauge("log_segments", "Segments of the log on disk.", func(x *sample) float64 { return float64(x.stats.Disk.Segments) }),

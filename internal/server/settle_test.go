@@ -12,6 +12,7 @@ import (
 	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/testkit/wire"
 	"github.com/kevydb/kevy/internal/vfs"
+	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/resp"
 )
 
@@ -54,6 +55,33 @@ func TestRepliesAfterAFailedWrite(t *testing.T) {
 				t.Errorf("errorstat_MISCONF:%s", got)
 			}
 		})
+	}
+}
+
+// TestFullDiskShows: while writes are refused for space INFO says so.
+func TestFullDiskShows(t *testing.T) {
+	fs := faultfs.New(vfs.NewMem())
+	c := start(t, testOptions{fs: fs}).client()
+	status := func() string {
+		return c.field("persistence", "aof_last_write_status") + " " + c.field("persistence", "log_error")
+	}
+	if got := status(); got != "ok " {
+		t.Error(got)
+	}
+	fs.SetFull(true)
+	big := strings.Repeat("x", 1<<20)
+	for i := 0; c.do(fmt.Sprintf("SET k%d %s", i, big)) == "+OK"; i++ {
+		if i == 1000 {
+			t.Fatal("the disk is never full")
+		}
+	}
+	if got := status(); got != "err "+log.ErrDiskFull.Error() {
+		t.Error(got)
+	}
+	fs.SetFull(false)
+	eventually(t, "writes again", func() bool { return c.do("SET k "+big) == "+OK" })
+	if got := status(); got != "ok " {
+		t.Error(got)
 	}
 }
 
