@@ -158,7 +158,7 @@ func (h *hearers) collect(conns []int, commands int, out replies) error {
 }
 
 func isBarrier(r *wire.Reply) bool {
-	return r.Text() == barrier || len(r.Elems) == 2 && r.Elems[1].Text() == barrier || r.IsError() && strings.Contains(r.Text(), "'ping' command")
+	return r.Text() == barrier || len(r.Elems) == 2 && r.Elems[1].Text() == barrier || r.IsError() && strings.Contains(r.Text(), "no permissions to run the 'ping' command")
 }
 
 // anonymize replaces the identities of connections, which are each server's own, where CLIENT replies with one.
