@@ -40,9 +40,9 @@ func swapdbCommand(s *session, args [][]byte) {
 	first, ok1 := parseInt(args[1])
 	second, ok2 := parseInt(args[2])
 	switch {
-	case !ok1:
+	case !ok1 || !isInt32(first):
 		s.w.Error("ERR invalid first DB index")
-	case !ok2:
+	case !ok2 || !isInt32(second):
 		s.w.Error("ERR invalid second DB index")
 	case first != 0 || second != 0:
 		s.w.Error("ERR DB index is out of range")

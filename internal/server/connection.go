@@ -1,7 +1,6 @@
 package server
 
 import (
-	"math"
 	"slices"
 	"strconv"
 
@@ -48,12 +47,15 @@ func quitCommand(s *session, _ [][]byte) {
 	s.closeAfterReply()
 }
 
+// isInt32 reports whether n fits what Redis keeps numbers of databases in.
+func isInt32(n int64) bool { return n == int64(int32(n)) } //nolint:gosec // that it overflows is the question
+
 func selectCommand(s *session, args [][]byte) {
 	n, ok := parseInt(args[1])
 	switch {
 	case !ok:
 		s.w.Error(msgNotInteger)
-	case n < math.MinInt32 || n > math.MaxInt32:
+	case !isInt32(n):
 		s.w.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
 	case n != 0:
 		s.w.Error("ERR DB index is out of range")

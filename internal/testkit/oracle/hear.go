@@ -368,11 +368,10 @@ func samePublication(a, b *wire.Reply) bool {
 		bytes.Equal(a.Elems[2].Raw, b.Elems[2].Raw) && bytes.Equal(a.Elems[3].Raw, b.Elems[3].Raw)
 }
 
-// merges reports whether how keys to drop are put into messages is the server's own affair: Redis gathers those of a
-// prefix in one turn of its loop. Nor has the order of what a client is told of its own changes and of those that others
-// redirect to it a meaning.
+// merges reports whether how keys to drop are put into messages, and in which order, is the server's own affair: Redis gathers those of a
+// prefix in one turn of its loop, and tells a client later of what it has changed itself, also where it redirects to.
 func merges(s Step, messages []wire.Reply) bool {
-	return len(s.Cmds) > 1 || slices.ContainsFunc(messages, func(r wire.Reply) bool { return len(droppedKeys(&r)) > 1 })
+	return len(s.Cmds) > 1 || len(messages) > 1 || len(messages) == 1 && len(droppedKeys(&messages[0])) > 1
 }
 
 // droppedKeys are the keys of a message that tells to drop some, in RESP3 or by a channel.
