@@ -41,7 +41,7 @@ type Config struct {
 	SnapshotGrowth int
 	// SnapshotKeep is how many snapshots stay, the newest included; 0 means 2.
 	SnapshotKeep int
-	// Shards is how many independent logs a new directory, or a store in memory, gets (at most 64); 0 means one, or for a replica as many as its
+	// Shards is how many independent logs a new directory, or a store in memory, gets (at most 32); 0 means one, or for a replica as many as its
 	// source has. The first Open of such a replica asks the source, and fails if that can't be asked.
 	Shards int
 	// ReplicaOf is the host:port of a kevy server whose history the store follows: it has the server's keys and
@@ -105,8 +105,8 @@ func (c Config) Validate() error {
 	if c.SnapshotKeep < 0 {
 		return fmt.Errorf("kevy: SnapshotKeep = %d: the newest snapshot always stays", c.SnapshotKeep)
 	}
-	if c.Shards < 0 || c.Shards > log.MaxShards {
-		return fmt.Errorf("kevy: Shards = %d: must be 0 to %d", c.Shards, log.MaxShards)
+	if c.Shards < 0 || c.Shards > engine.MaxShards {
+		return fmt.Errorf("kevy: Shards = %d: must be 0 to %d", c.Shards, engine.MaxShards)
 	}
 	if c.ReplicaOf != "" {
 		if _, _, err := net.SplitHostPort(c.ReplicaOf); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"path"
@@ -127,7 +128,7 @@ func listing(t testing.TB, fsys vfs.FS) string {
 	var b bytes.Buffer
 	for _, dir := range []string{"data", "data/shard-00"} {
 		names, err := fsys.ReadDir(dir)
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 		for _, n := range names {
@@ -329,6 +330,7 @@ func damagedManifests(t *testing.T) map[string]damage {
 			setBytes(t, fsys, "data/MANIFEST", b)
 		}, ErrCorrupt},
 		"no manifest": {func(fsys vfs.FS) { _ = fsys.Remove("data/MANIFEST") }, ErrNoManifest},
+		"no shard":    {func(fsys vfs.FS) { _ = fsys.RemoveAll("data/shard-00") }, ErrCorrupt},
 	}
 }
 

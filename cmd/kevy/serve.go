@@ -168,13 +168,9 @@ func follows(cfg *config.Config) bool {
 
 // logReady writes the line that says who runs where, and what recovery did.
 func logReady(logger *slog.Logger, cfg *config.Config, r *engine.Report) {
-	var generations, cuts []string
-	for i, sh := range r.Log.Shards {
+	var generations []string
+	for _, sh := range r.Log.Shards {
 		generations = append(generations, sh.Tail.String())
-		if sh.Reason != "" {
-			cuts = append(cuts, fmt.Sprintf("shard %d: %d bytes (%d frames) cut to %s: %s",
-				i, sh.CutBytes, sh.CutFrames, sh.CutFile, sh.Reason))
-		}
 	}
 	recovery := "unclean stop: a new generation begins"
 	switch {
@@ -192,9 +188,6 @@ func logReady(logger *slog.Logger, cfg *config.Config, r *engine.Report) {
 		"shards", len(r.Log.Shards), "cursors", strings.Join(generations, " "), "recovery", recovery,
 		"snapshot", r.Snapshot, "keys", r.Keys, "frames", r.Frames, "took", r.Took.Round(time.Millisecond).String(),
 		"appendfsync", cfg.AppendFsync)
-	for _, cut := range cuts {
-		logger.Warn("unclean log tail cut off", "cut", cut)
-	}
 }
 
 func addresses(cfg *config.Config) string {

@@ -122,6 +122,7 @@ func Open(o Options) (*Engine, *Report, error) {
 	}
 	e.dir.Store(dir)
 	rep := &Report{Log: rec}
+	e.tellCuts(rec)
 	if err := e.start(rep); err != nil {
 		// The log is whole and nothing was added: however often this is tried, no generation ends by it.
 		return nil, nil, advise(errors.Join(err, dir.Close(true)), o.Log.Dir)
@@ -129,6 +130,20 @@ func Open(o Options) (*Engine, *Report, error) {
 	rep.Took = time.Since(began)
 	e.collect()
 	return e, rep, nil
+}
+
+// tellCuts logs what recovery has cut off.
+func (e *Engine) tellCuts(rec *log.Recovery) {
+	for i, sh := range rec.Shards {
+		if sh.Reason == "" {
+			continue
+		}
+		kept := sh.CutFile
+		if kept == "" {
+			kept = "nowhere: they are zeros"
+		}
+		e.logger.Warn("unclean log tail cut off", "shard", i, "bytes", sh.CutBytes, "frames", sh.CutFrames, "kept", kept, "reason", sh.Reason)
+	}
 }
 
 // advise adds to err what can be done about it, if it is damage.

@@ -19,6 +19,11 @@ import (
 func (e *Engine) load(rep *Report, limit log.Limit) error {
 	id, cursors := e.Dir().Snapshot()
 	rep.Snapshot = id
+	if id != "" {
+		if _, err := snapshot.ReadSet(e.fs, e.Dir().Path(), id); err != nil {
+			return setErr(id, err)
+		}
+	}
 	fresh := make([]*state.Keyspace, len(e.shards))
 	errs := make([]error, len(e.shards))
 	behind := make([]replayed, len(e.shards))
@@ -55,6 +60,14 @@ func (e *Engine) load(rep *Report, limit log.Limit) error {
 	return nil
 }
 
+// setErr is the error for the snapshot set on record, which can't be loaded. A file that is missing is damage.
+func setErr(id string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", snapshot.ErrCorrupt, err)
+	}
+	return fmt.Errorf("engine: snapshot set %s, and the log before it may be gone: %w", id, err)
+}
+
 // replayed is the log behind a snapshot.
 type replayed struct {
 	frames uint64
@@ -75,11 +88,8 @@ func loadShard(fsys vfs.FS, dir *log.Dir, i int, set string, from *log.Cursor, o
 		if err == nil {
 			err = h.Check(set, i, dir.Shards(), *from, dir.HashSeed())
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: %w", snapshot.ErrCorrupt, err)
-		}
 		if err != nil {
-			return ks, behind, fmt.Errorf("engine: snapshot set %s, and the log before it may be gone: %w", set, err)
+			return ks, behind, setErr(set, err)
 		}
 		if few(dir.Log(i), *from, ks.Len()) {
 			ks.EndBulk()
