@@ -113,7 +113,11 @@ func (g *Gen) data() Command {
 			if !slices.Contains(c.Args, "1") || !slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasSuffix(strings.ToUpper(a), "XAT") }) {
 				return c
 			}
-		case "LTRIM", "PFMERGE": // one that removes, or raises, nothing is an event in Redis only
+		case "LTRIM", "PFMERGE", "XSETID": // one that removes, raises or moves nothing is an event in Redis only
+		case "XGROUP":
+			if c.Sub() != "SETID" {
+				return c
+			}
 		case "BITFIELD": // one that fails may make a longer string, which Redis does not tell of
 			if !slices.ContainsFunc(c.Args, func(a string) bool { return strings.EqualFold(a, "FAIL") }) {
 				return c
