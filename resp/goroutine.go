@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -129,6 +130,7 @@ func (r *routine) read() {
 	for r.mayRead() {
 		r.deadline()
 		n, err := r.nc.Read(buf)
+		r.handshake(err)
 		r.on(func() { r.arrived(buf[:n], err) })
 		if err != nil && !isTimeout(err) {
 			return
@@ -137,6 +139,15 @@ func (r *routine) read() {
 			buf = make([]byte, 2*n)
 		}
 	}
+}
+
+// handshake logs why a client of TLS could not be accepted, given the error of a read. One that only looks whether the port is open does not count.
+func (r *routine) handshake(err error) {
+	secure, ok := r.nc.(*tls.Conn)
+	if err == nil || !ok || secure.ConnectionState().HandshakeComplete || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || isTimeout(err) {
+		return
+	}
+	r.srv.cfg.Logger.Warn("TLS: a client is not accepted", "client", r.c.RemoteAddr(), "error", err)
 }
 
 // mayRead waits until more input is wanted. It returns false when none is any more.

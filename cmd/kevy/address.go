@@ -10,8 +10,16 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/kevydb/kevy/internal/client"
 )
+
+// loginUsage is what the help of a tool says about servers.
+const loginUsage = `A server is host:port or redis://[[user]:password@]host[:port], over TLS rediss://. The environment variable KEVY_REQUIREPASS has the password
+where none is given. Over TLS the server's certificate must be signed by the authorities in the file that KEVY_TLS_CA_CERT_FILE names (default: the
+system's), and KEVY_TLS_CERT_FILE and KEVY_TLS_KEY_FILE name what a server is shown that asks for a certificate.
+`
 
 // serverAddr is a server that a command line names, and how to log in there.
 type serverAddr struct {
@@ -41,9 +49,50 @@ func parseServer(text string) (a serverAddr, err error) {
 		a.password = p
 	}
 	if u.Scheme == "rediss" {
-		a.dial = func(ctx context.Context, addr string) (net.Conn, error) {
-			return (&tls.Dialer{}).DialContext(ctx, "tcp", addr)
-		}
+		a.dial = dialTLS
+	}
+	return a, nil
+}
+
+// dialTLS connects over TLS, with the files that the environment names for a server: KEVY_TLS_CERT_FILE and KEVY_TLS_KEY_FILE are shown to a server
+// that asks for a certificate, KEVY_TLS_CA_CERT_FILE must have signed the server's, whatever name is in that. Without it the system's authorities must, for
+// the name in addr.
+func dialTLS(ctx context.Context, addr string) (net.Conn, error) {
+	files := client.TLS{
+		CACert: os.Getenv("KEVY_TLS_CA_CERT_FILE"), Cert: os.Getenv("KEVY_TLS_CERT_FILE"), Key: os.Getenv("KEVY_TLS_KEY_FILE"),
+		Protocols: os.Getenv("KEVY_TLS_PROTOCOLS"),
+	}
+	if files.CACert != "" {
+		return files.DialSource(ctx, addr)
+	}
+	common, err := files.Common()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{Config: common}).DialContext(ctx, "tcp", addr)
+}
+
+// serverFlags are --addr and the flags of who logs in there.
+type serverFlags struct{ addr, user, password string }
+
+func (s *serverFlags) add(fs *pflag.FlagSet, addr, usage string) {
+	fs.StringVar(&s.addr, "addr", addr, usage)
+	fs.StringVar(&s.user, "user", "default", "user to log in as")
+	fs.StringVar(&s.password, "password", os.Getenv("KEVY_REQUIREPASS"), "password; default: environment variable KEVY_REQUIREPASS")
+	fs.Lookup("password").DefValue = ""
+}
+
+// server returns the server that the flags name. A user and a password of their own win over the URL's.
+func (s *serverFlags) server(fs *pflag.FlagSet) (serverAddr, error) {
+	a, err := parseHostPort(s.addr)
+	if err != nil {
+		return a, fmt.Errorf("--addr %w", err)
+	}
+	if a.user == "" || fs.Changed("user") {
+		a.user = s.user
+	}
+	if fs.Changed("password") {
+		a.password = s.password
 	}
 	return a, nil
 }

@@ -68,7 +68,10 @@ func TestArchiveS3(t *testing.T) {
 			t.Fatalf("kevy %q: exit code %d, want %d with %q\n%s%s", args, code, want, contains, out, errs)
 		}
 	}
+	expect(exitOK, url+": 2 shards", "log", "list", url)
 	expect(exitOK, "flushall of", "log", "list", url)
+	expect(exitOK, "  sealed (", "log", "list", url)
+	expect(exitOK, url+": ", "verify", url)
 	expect(exitOK, "sound", "verify", url, "--deep")
 	expect(exitOK, after, "restore", "--from", url, "--to", dir)
 	expect(exitOK, before, "restore", "--from", url, "--to", dir+"-before", "--before", "FLUSHALL")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"strconv"
 	"sync"
@@ -20,7 +19,7 @@ const feedUsage = `Usage: kevy feed tail [flags]
 
 Prints every change of a running server as it happens, one a line, and connects again when the
 connection is lost. Without --from it begins with the next change.
-
+` + loginUsage + `
 Flags:
 %s
 When the server cannot serve the cursor any more (FEEDRESYNC: the history was replaced, or the
@@ -30,13 +29,12 @@ and goes on from the cursor that the server names.
 
 // feedOptions are the flags of kevy feed tail.
 type feedOptions struct {
-	addr     string
+	flags    serverFlags
+	server   serverAddr
 	prefixes []string
 	json     bool
 	from     string
 	shard    string
-	user     string
-	password string
 	goOn     bool
 }
 
@@ -61,15 +59,12 @@ func feedFlags(o *feedOptions) *pflag.FlagSet {
 	fs.Usage = func() {}
 	fs.SortFlags = false
 	fs.SetOutput(io.Discard)
-	fs.StringVar(&o.addr, "addr", "127.0.0.1:6379", "server to follow")
+	o.flags.add(fs, "127.0.0.1:6379", "server to follow")
 	fs.StringArrayVar(&o.prefixes, "prefix", nil, "only changes of keys with this prefix (repeatable); changes of several keys always")
 	fs.BoolVar(&o.json, "json", false, "print JSON objects")
 	fs.StringVar(&o.from, "from", "", "cursor to begin at, generation:offset; of one shard")
 	fs.StringVar(&o.shard, "shard", "all", "shard to follow")
-	fs.StringVar(&o.user, "user", "default", "user to log in as")
-	fs.StringVar(&o.password, "password", os.Getenv("KEVY_REQUIREPASS"), "password; default: environment variable KEVY_REQUIREPASS")
 	fs.BoolVar(&o.goOn, "continue", false, "go on after FEEDRESYNC instead of ending")
-	fs.Lookup("password").DefValue = ""
 	return fs
 }
 
@@ -81,6 +76,10 @@ func parseFeed(args []string) (*feedOptions, error) {
 	}
 	if fs.NArg() != 1 || fs.Arg(0) != "tail" {
 		return nil, errors.New("want: kevy feed tail [flags]")
+	}
+	var err error
+	if o.server, err = o.flags.server(fs); err != nil {
+		return nil, err
 	}
 	if o.shard != "all" {
 		if _, err := strconv.ParseUint(o.shard, 10, 16); err != nil {

@@ -135,17 +135,13 @@ func (f *follower) ask(ctx context.Context, args ...string) (any, error) {
 }
 
 func (f *follower) connect(ctx context.Context) error {
-	c, err := client.Dial(ctx, f.o.addr)
+	c, err := f.o.server.connect(ctx)
 	if err != nil {
-		return err
-	}
-	if err := c.Login(replyLimit, f.o.user, f.o.password); err != nil {
-		c.Close()
 		return err
 	}
 	f.conn = c
 	if f.lost {
-		f.p.note("shard %d: connected to %s again", f.shard, f.o.addr)
+		f.p.note("shard %d: connected to %s again", f.shard, f.o.server.addr)
 		f.lost = false
 	}
 	return nil
@@ -171,7 +167,7 @@ func (f *follower) retry(ctx context.Context, err error) bool {
 		}
 	}
 	if !f.lost {
-		f.p.note("shard %d: %s: %v; trying again until it answers", f.shard, f.o.addr, err)
+		f.p.note("shard %d: %s: %v; trying again until it answers", f.shard, f.o.server.addr, err)
 		f.lost = true
 	}
 	f.backoff = min(max(2*f.backoff, minBackoff), maxBackoff)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -29,9 +28,9 @@ server.
 Files are read twice: whatever is wrong with them is found, and named with its byte, before anything is changed. --dry-run stops
 there and says what there is. What fails leaves no directory behind.
 
-From a running server (redis://[[user]:password@]host:port, rediss:// with TLS; password by default from the environment variable KEVY_REQUIREPASS)
-it takes what there is now, while writes go on there; with --follow it keeps DIR in step until it is interrupted, and says how far behind it is.
-
+From a running server it takes what there is now, while writes go on there; with --follow it keeps DIR in step until it is interrupted, and
+says how far behind it is.
+` + loginUsage + `
 Keys past their deadline come with it, and go when the directory is served. Modules' data is refused.
 
 Flags:
@@ -46,7 +45,7 @@ func importFlags(o *migrate.Options, from *string) *pflag.FlagSet {
 	fs.StringVar(from, "from", "", "URL of a running server")
 	fs.StringVar(&o.To, "to", "", "data directory to make; must not exist or be empty")
 	fs.IntVar(&o.Shards, "shards", 0, "shards of the new directory (0: as many as CPUs, at most 16)")
-	fs.StringVar(&o.Addr, "addr", "", "running server to fill (password: KEVY_REQUIREPASS)")
+	fs.StringVar(&o.Addr, "addr", "", "running server to fill")
 	fs.BoolVar(&o.Replace, "replace", false, "with --addr: also if it has keys; those of the same name are replaced")
 	fs.IntVar(&o.DB, "db", 0, "database to take; the others are left out (without it they are refused)")
 	fs.BoolVar(&o.Truncated, "truncated", false, "accept an append-only file that ends within a command or transaction, up to there")
@@ -80,7 +79,14 @@ func checkImport(o *migrate.Options, fs *pflag.FlagSet, from string) error {
 	case o.Replace && o.Addr == "":
 		return errors.New("--replace goes with --addr")
 	}
-	o.To, o.AddrPassword = slashed(o.To), os.Getenv("KEVY_REQUIREPASS")
+	o.To = slashed(o.To)
+	if o.Addr != "" {
+		a, err := parseHostPort(o.Addr)
+		if err != nil {
+			return fmt.Errorf("--addr %w", err)
+		}
+		o.Addr, o.Connect = a.addr, a.connect
+	}
 	if from == "" {
 		return nil
 	}
@@ -88,7 +94,7 @@ func checkImport(o *migrate.Options, fs *pflag.FlagSet, from string) error {
 		return errors.New("--from goes with --to")
 	}
 	if !isServer(from) {
-		return errors.New("--from: want redis://[[user]:password@]host[:port]")
+		return errors.New("--from: want redis://[[user]:password@]host[:port] (rediss: TLS)")
 	}
 	m, err := (&restoreOptions{from: from}).mirror()
 	if err != nil {

@@ -68,6 +68,9 @@ func logList(args []string, stdout, stderr io.Writer) int {
 	}
 	defer done()
 	l := h.List()
+	if isURL(dir) {
+		l.Dir = dir
+	}
 	return t.print(l, func() []byte { return describeListing(l) })
 }
 
@@ -81,6 +84,9 @@ func describeListing(l *history.Listing) []byte {
 		out = appendShard(out, &l.Shards[i])
 	}
 	out = append(out, "snapshot sets:\n"...)
+	if len(l.Sets) == 0 {
+		out = append(out, "  none\n"...)
+	}
 	for _, s := range l.Sets {
 		switch {
 		case s.Err != "":
@@ -119,8 +125,12 @@ func appendShard(out []byte, s *history.ShardListing) []byte {
 			strings.Repeat("  ", min(g.Depth, 12)), g.Generation, g.CauseName, from, history.FormatMS(g.TimeMS), g.End, g.Segments)
 	}
 	for _, g := range s.Segments {
-		out = fmt.Appendf(out, "  segment %d  %s to %d  %d bytes  %s to %s\n",
-			g.Number, g.Start, g.End, g.Bytes, history.FormatMS(g.FirstMS), history.FormatMS(g.LastMS))
+		sealed := ""
+		if g.Sealed {
+			sealed = fmt.Sprintf("  sealed (%d raw)", g.RawBytes)
+		}
+		out = fmt.Appendf(out, "  segment %d  %s to %d  %d bytes  %s to %s%s\n",
+			g.Number, g.Start, g.End, g.Bytes, history.FormatMS(g.FirstMS), history.FormatMS(g.LastMS), sealed)
 		if g.Broken != nil {
 			out = fmt.Appendf(out, "    does not continue the one before: %v\n", g.Broken)
 		}

@@ -33,10 +33,9 @@ Points (one of them):
   --shard-cursors    the same as a list: G:O,G:O,...
   --before-damage    what needs no damaged or missing frame
 
-From a running server (redis://[[user]:password@]host:port, rediss:// with TLS; password by default from the environment variable
-KEVY_REQUIREPASS) it takes what there is now, while writes go on there; with --follow it keeps DIR2 in step until it is
-interrupted, and says how far behind it is. A copy that was interrupted so, and not written to since, goes on when it is named again.
-
+From a running server it takes what there is now, while writes go on there; with --follow it keeps DIR2 in step until it is interrupted, and
+says how far behind it is. A copy that was interrupted so, and not written to since, goes on when it is named again.
+` + loginUsage + `
 --time and --before never tear a group: over all shards it is in as a whole or not at all.
 A directory whose MANIFEST is lost or damaged is refused. With --rebuild-manifest it is made anew, in memory, from segments and the
 newest snapshot set, all of which is read before it is trusted. Of an archive (without --to) it puts ARCHIVE back, which all tools and the server

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -192,9 +193,14 @@ func logReady(logger *slog.Logger, cfg *config.Config, r *engine.Report) {
 
 func addresses(cfg *config.Config) string {
 	var out []string
-	if cfg.Port != 0 {
+	for _, at := range []struct {
+		port int64
+		kind string
+	}{{cfg.Port, ""}, {cfg.TLSPort, "tls://"}} {
 		for _, host := range cfg.Bind {
-			out = append(out, fmt.Sprintf("%s:%d", strings.TrimPrefix(host, "-"), cfg.Port))
+			if at.port != 0 {
+				out = append(out, at.kind+net.JoinHostPort(strings.TrimPrefix(host, "-"), fmt.Sprint(at.port)))
+			}
 		}
 	}
 	if cfg.UnixSocket != "" {

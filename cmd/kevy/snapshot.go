@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/kevydb/kevy/internal/archive"
-	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -28,7 +26,7 @@ list shows the snapshot sets of a data directory, which may be in use, a copy, o
 snapshot, prune removes the sets that need not stay and says of each why it stays: in a directory that
 is not in use, or through the server that uses it. A server prunes by its own configuration, and with --keep keeps
 so many of the newest instead of snapshot-keep.
-
+` + loginUsage + `
 Flags:
 %s
 Exit codes: 0 done, 1 not done, or (list) a set that cannot be read, 2 a bad flag.
@@ -36,19 +34,16 @@ Exit codes: 0 done, 1 not done, or (list) a set that cannot be read, 2 a bad fla
 
 // snapshotOptions are the flags of kevy snapshot.
 type snapshotOptions struct {
-	verb, dir      string
-	addr           string
-	user, password string
-	dryRun         bool
-	policy         engine.SnapshotPolicy
+	verb, dir string
+	serverFlags
+	server serverAddr
+	dryRun bool
+	policy engine.SnapshotPolicy
 }
 
 func snapshotFlags(o *snapshotOptions) *pflag.FlagSet {
 	fs := newFlags("snapshot")
-	fs.StringVar(&o.addr, "addr", "", "server to do it, in place of a directory")
-	fs.StringVar(&o.user, "user", "default", "user to log in as")
-	fs.StringVar(&o.password, "password", os.Getenv("KEVY_REQUIREPASS"), "password; default: environment variable KEVY_REQUIREPASS")
-	fs.Lookup("password").DefValue = ""
+	o.add(fs, "", "server to do it, in place of a directory")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "prune: only print what would be done")
 	fs.IntVar(&o.policy.Keep, "keep", 2, "prune: sets that stay, the newest included")
 	fs.DurationVar(&o.policy.KeepTime, "keep-time", 0, "prune of a directory: age up to which all sets stay")
@@ -80,7 +75,12 @@ func (o *snapshotOptions) check(fs *pflag.FlagSet) error {
 	case o.addr != "" && (fs.Changed("keep-time") || fs.Changed("log-keep-time")):
 		return errors.New("--keep-time and --log-keep-time are for directories: a server has its configuration")
 	}
-	return nil
+	if o.addr == "" {
+		return nil
+	}
+	var err error
+	o.server, err = o.serverFlags.server(fs)
+	return err
 }
 
 // snapshotCommand is kevy snapshot.
@@ -178,7 +178,7 @@ func (t *tool) createSet(o *snapshotOptions) int {
 		if _, err := o.ask("SAVE"); err != nil {
 			return t.fail(err)
 		}
-		return t.print(map[string]string{"saved": o.addr}, func() []byte { return []byte("saved\n") })
+		return t.print(map[string]string{"saved": o.server.addr}, func() []byte { return []byte("saved\n") })
 	}
 	dir := slashed(o.dir)
 	if _, err := log.SnapshotOnRecord(vfs.OS(), dir); err != nil {
@@ -304,13 +304,10 @@ func (o *snapshotOptions) pruneServer(keep int) (plan []snapshot.Decision, err e
 
 // ask sends one command to the server. It waits for the reply as long as it takes.
 func (o *snapshotOptions) ask(args ...string) (any, error) {
-	c, err := client.Dial(context.Background(), o.addr)
+	c, err := o.server.connect(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	if err := c.Login(10*time.Second, o.user, o.password); err != nil {
-		return nil, err
-	}
 	return c.Do(0, args...)
 }

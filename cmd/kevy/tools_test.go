@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kevydb/kevy/internal/history"
+	"github.com/kevydb/kevy/internal/testkit/proc"
 	"github.com/kevydb/kevy/log"
 )
 
@@ -263,6 +264,48 @@ func TestDumpNotWhole(t *testing.T) {
 	})
 	if note := dump(); !strings.Contains(note, "kevy diff "+dir+"@empty @latest --format resp") {
 		t.Errorf("no note, but %q", note)
+	}
+}
+
+// TestToolsOverTLS: the tools show a certificate to a server that wants one, and trust the authority that they are told; the server tells in its
+// log whom it has not accepted, and where it listens.
+func TestToolsOverTLS(t *testing.T) {
+	cert, key := proc.Certificate(t)
+	port, err := proc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, filepath.Join(t.TempDir(), "data"), "--tls-port", fmt.Sprint(port),
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+	to := filepath.Join(t.TempDir(), "to")
+	url := fmt.Sprintf("rediss://127.0.0.1:%d", port)
+	tools := [][]string{
+		{"snapshot", "create", "--addr", url},
+		{"snapshot", "prune", "--addr", url},
+		{"restore", "--from", url, "--to", to},
+		{"import", "--aof", filepath.Join(t.TempDir(), "empty"), "--addr", url},
+	}
+	if err := os.WriteFile(tools[3][2], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := func(code int, said string) {
+		t.Helper()
+		for _, args := range tools {
+			if got, out, errs := kevy(args...); got != code || !strings.Contains(out+errs, said) {
+				t.Errorf("%v: exit code %d, want %d with %q: %s%s", args, got, code, said, out, errs)
+			}
+		}
+	}
+	all(exitFailed, "unknown authority")
+	t.Setenv("KEVY_TLS_CA_CERT_FILE", cert)
+	all(exitFailed, "certificate required")
+	t.Setenv("KEVY_TLS_CERT_FILE", cert)
+	t.Setenv("KEVY_TLS_KEY_FILE", key)
+	all(exitOK, "")
+	for _, said := range []string{fmt.Sprintf("tls://127.0.0.1:%d", port), "a client is not accepted", "didn't provide a certificate"} {
+		if !strings.Contains(s.Log(), said) {
+			t.Errorf("no %q in the server's log: %s", said, s.Log())
+		}
 	}
 }
 

@@ -16,9 +16,8 @@ to each snapshot set, and the digests must agree. DIR is only read; it may be in
 the URL of an archive (file:///dir, s3://bucket/prefix), whose objects are all checked.
 
 With --replica a running replica is compared with its source, while writes go on: the source freezes its state at
-a cursor of each shard, the replica when it comes there, and the digests of all keys must agree. Servers
-are host:port or redis://[[user]:password@]host[:port] (rediss: TLS); KEVY_REQUIREPASS has the password of one without.
-
+a cursor of each shard, the replica when it comes there, and the digests of all keys must agree.
+` + loginUsage + `
 Flags:
 %s
 Exit codes: 0 sound, or equal; 1 the directory can't be read, or a server not be asked; 2 a bad flag; 4 damage was found, or a
@@ -70,7 +69,11 @@ func (t *tool) verifyPlace(place string, o history.VerifyOptions) (*history.Veri
 	}
 	defer gone()
 	defer t.watch()()
-	return history.Verify(src, o)
+	v, err := history.Verify(src, o)
+	if v != nil && isURL(place) {
+		v.Dir = place
+	}
+	return v, err
 }
 
 func describeVerified(place string, v *history.Verified) []byte {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/kevydb/kevy/internal/client"
 	"github.com/kevydb/kevy/internal/history"
 	"github.com/kevydb/kevy/internal/vfs"
 	"github.com/kevydb/kevy/log"
@@ -23,9 +24,9 @@ type Options struct {
 	To     string // new data directory; must not exist or be empty
 	Shards int    // of To; 0: as many as CPUs, at most 16
 
-	Addr                   string // host:port of a running server
-	AddrUser, AddrPassword string
-	Replace                bool // import into a server that has keys, and replace those of the same name
+	Addr    string                                          // host:port of a running server
+	Connect func(ctx context.Context) (*client.Conn, error) // to it, logged in
+	Replace bool                                            // import into a server that has keys, and replace those of the same name
 
 	DB     int  // database to take
 	Chosen bool // the user has said which: others are left out, not refused

@@ -215,12 +215,11 @@ type server struct {
 
 // newServer connects. Unless replace is set the server must be empty.
 func newServer(ctx context.Context, o *Options) (*server, error) {
-	c, err := client.Dial(ctx, o.Addr)
+	c, err := o.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = c.Login(serverLimit, o.AddrUser, o.AddrPassword)
-	if err == nil && !o.Replace {
+	if !o.Replace {
 		var n any
 		if n, err = c.Do(serverLimit, "DBSIZE"); err == nil && n != int64(0) {
 			err = fmt.Errorf("it has %v keys already: --replace imports all the same, and replaces keys of the same name", n)
