@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -126,6 +127,36 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
+// TestWordsOfFlags: values of several words as redis-server takes them, and rules of save of several flags.
+func TestWordsOfFlags(t *testing.T) {
+	for _, tc := range []struct {
+		args      string
+		key, want string
+	}{
+		{"--replicaof 127.0.0.1 6379 --port 1", "replicaof", "127.0.0.1 6379"},
+		{"--bind 127.0.0.1 -::1", "bind", "127.0.0.1 -::1"},
+		{"--save 900 1 300 10", "save", "900 1 300 10"},
+		{"--save 900 1 --port 1 --save 300 10", "save", "900 1 300 10"},
+		{"--save 900 1 --save= --save 300 10", "save", "300 10"},
+		{"--save 900 1 --save=", "save", ""},
+		{"--protected-mode no --save=60\u00a01", "protected-mode", "no"},
+		{"--latency-tracking-info-percentiles 50 90", "latency-tracking-info-percentiles", "50 90"},
+	} {
+		var args []string
+		for _, a := range strings.Split(tc.args, " ") {
+			args = append(args, strings.ReplaceAll(a, "\u00a0", " "))
+		}
+		c := load(t, args, nil)
+		if got, _ := c.Get(tc.key); got != tc.want {
+			t.Errorf("%s: %s = %q, want %q", tc.args, tc.key, got, tc.want)
+		}
+	}
+	c := load(t, []string{"--user", "bob", "on", ">pw", "~*", "-@all", "--user", "eve off"}, nil)
+	if want := []string{"bob on >pw ~* -@all", "eve off"}; !slices.Equal(c.Users, want) {
+		t.Errorf("users %q, want %q", c.Users, want)
+	}
+}
+
 func TestStrict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args, env []string
@@ -138,7 +169,11 @@ func TestStrict(t *testing.T) {
 		"bad flag value":       {args: []string{"--port", "70000"}, want: "flag --port: argument must be between 0 and 65535"},
 		"bad switch":           {args: []string{"--feed-enabled", "maybe"}, want: "flag --feed-enabled: argument must be 'yes' or 'no'"},
 		"bad number":           {args: []string{"--port", "+1"}, want: "flag --port"},
-		"fixed key as flag":    {args: []string{"--daemonize", "yes"}, want: "--daemonize"},
+		"fixed key as flag":    {args: []string{"--daemonize", "yes"}, want: `--daemonize (a parameter of Redis that is no setting here: daemonize is always "no")`},
+		"fixed key in file":    {file: "databases = 16", want: `databases is always "1"`},
+		"Redis's file":         {file: "port 6379", want: "no TOML"},
+		"one word too many":    {args: []string{"--port", "1", "2"}, want: `"2"`},
+		"several words":        {args: []string{"--replicaof", "host", "1", "2", "--port", "1"}, want: "flag --replicaof"},
 		"unknown variable":     {env: []string{"KEVY_PROT=1"}, want: "KEVY_PROT"},
 		"bad variable":         {env: []string{"KEVY_FEED_ENABLED=maybe"}, want: "KEVY_FEED_ENABLED: argument must be 'yes' or 'no'"},
 		"kubernetes port":      {env: []string{"KEVY_PORT=tcp://10.0.0.1:6379"}, want: "enableServiceLinks"},

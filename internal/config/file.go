@@ -33,7 +33,7 @@ func parseFile(path, data string) ([]given, error) {
 	meta, err := toml.Decode(data, &root)
 	if err != nil {
 		if perr, ok := errors.AsType[toml.ParseError](err); ok {
-			return nil, fmt.Errorf("%s:%d: %s", path, perr.Position.Line, perr.Message)
+			return nil, fmt.Errorf("%s:%d: no TOML, which this file has to be: %s", path, perr.Position.Line, perr.Message)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -50,6 +50,9 @@ func parseFile(path, data string) ([]given, error) {
 		}
 		k, ok := lookupFile(name)
 		if !ok {
+			if k, known := Lookup(strings.ReplaceAll(full, "_", "-")); known && k.Fixed {
+				return nil, fmt.Errorf("%s: unknown key %s (%s)", path, full, k.fixed())
+			}
 			return nil, fmt.Errorf("%s: unknown key %s", path, full)
 		}
 		if other, twice := seen[k]; twice {

@@ -88,6 +88,11 @@ func (k *Key) localName() string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
+// fixed says of a row that is no setting what it is.
+func (k *Key) fixed() string {
+	return fmt.Sprintf("a parameter of Redis that is no setting here: %s is always %q", k.Name, k.Default)
+}
+
 // Env returns the key's environment variable.
 func (k *Key) Env() string {
 	return "KEVY_" + strings.ToUpper(strings.ReplaceAll(k.Name, "-", "_"))

@@ -97,7 +97,7 @@ func readFlags(args []string, usage io.Writer) (out []given, path string, err er
 			f.NoOptDefVal = "yes"
 		}
 	}
-	err = fs.Parse(joinBools(args))
+	err = fs.Parse(joinWords(args))
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		if _, werr := io.WriteString(usage, usageText(fs.FlagUsages())); werr != nil {
@@ -105,45 +105,72 @@ func readFlags(args []string, usage io.Writer) (out []given, path string, err er
 		}
 		return nil, "", ErrHelp
 	case err != nil:
-		return nil, "", fmt.Errorf("%w (kevy serve --help lists the flags)", err)
+		return nil, "", fmt.Errorf("%w (%s)", err, fixedHint(args))
 	case fs.NArg() > 0:
-		return nil, "", fmt.Errorf("unexpected argument %q (flags begin with --)", fs.Arg(0))
+		return nil, "", fmt.Errorf("unexpected argument %q (flags begin with --; a configuration file is TOML, and named by --config)", fs.Arg(0))
 	}
-	return joinUsers(out), path, nil
+	return joinGiven(out), path, nil
 }
 
-// joinBools makes --name=value of a switch and the word behind it: there are no other words that do not begin with a -.
-func joinBools(args []string) (out []string) {
-	for i := 0; i < len(args); i++ {
+// fixedHint says of the first flag that is a parameter of Redis's which can't be set what it is.
+func fixedHint(args []string) string {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if k, ok := Lookup(strings.ReplaceAll(name, "_", "-")); ok && k.Fixed && strings.HasPrefix(arg, "--") {
+			return k.fixed()
+		}
+	}
+	return "kevy serve --help lists the flags"
+}
+
+// joinWords makes --name=value of a flag and the words behind it, as redis-server takes them: of a switch one, of a key whose value has several words all
+// up to the next flag.
+func joinWords(args []string) (out []string) {
+	for i := 0; i < len(args); {
 		arg := args[i]
-		if i+1 < len(args) && isSwitch(arg) && !strings.HasPrefix(args[i+1], "-") {
-			i++
-			arg += "=" + args[i]
+		from := i + 1
+		for i = from; i < len(args) && belongs(arg, args[i], i-from); i++ { //nolint:revive // counts
+		}
+		if i > from {
+			arg += "=" + strings.Join(args[from:i], " ")
 		}
 		out = append(out, arg)
 	}
 	return out
 }
 
-func isSwitch(arg string) bool {
-	name, ok := strings.CutPrefix(arg, "--")
+// belongs reports whether word is the nth one of the flag's value.
+func belongs(flag, word string, n int) bool {
+	name, ok := strings.CutPrefix(flag, "--")
 	k, known := Lookup(strings.ReplaceAll(name, "_", "-"))
-	return ok && known && k.Kind == Bool
+	if !ok || !known {
+		return false
+	}
+	switch k.Kind {
+	case Bool:
+		return n == 0 && !strings.HasPrefix(word, "-")
+	case List, SaveRules, OutputBounds, Percentiles, Source, Users:
+		return !strings.HasPrefix(word, "--") // -::1 is an address, -@all a rule
+	default:
+		return false
+	}
 }
 
-// joinUsers makes one value of all users that flags give: each flag gives one.
-func joinUsers(all []given) []given {
+// joinGiven makes one value of all users that flags give, and one of all rules of save: each flag gives some. As in Redis an empty one of save
+// forgets those before it.
+func joinGiven(all []given) []given {
 	var out []given
-	first := -1
 	for _, g := range all {
+		first := slices.IndexFunc(out, func(o given) bool { return o.key == g.key })
 		switch {
-		case g.key.Kind != Users:
+		case first < 0 || g.key.Kind != Users && g.key.Kind != SaveRules:
 			out = append(out, g)
-		case first < 0:
-			first = len(out)
-			out = append(out, g)
-		default:
+		case g.key.Kind == Users:
 			out[first].text += "\n" + g.text
+		case g.text == "":
+			out[first].text = ""
+		default:
+			out[first].text = strings.TrimSpace(out[first].text + " " + g.text)
 		}
 	}
 	return out
@@ -154,7 +181,7 @@ func usageText(flags string) string {
 	return "Usage: kevy [serve] [flags]\n\n" +
 		"Every flag is also a key of the TOML file (tcp_keepalive, feed.enabled) and an environment\n" +
 		"variable (KEVY_TCP_KEEPALIVE, KEVY_FEED_ENABLED); a flag wins over the environment, the\n" +
-		"environment over the file.\n\nFlags:\n" + flags +
+		"environment over the file. Values of several words need no quotes: --save 900 1 300 10.\n\nFlags:\n" + flags +
 		"\nRedis's other parameters are accepted, stored and reported without effect.\n"
 }
 
