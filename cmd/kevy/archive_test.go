@@ -68,10 +68,7 @@ func TestArchiveS3(t *testing.T) {
 			t.Fatalf("kevy %q: exit code %d, want %d with %q\n%s%s", args, code, want, contains, out, errs)
 		}
 	}
-	expect(exitOK, url+": 2 shards", "log", "list", url)
 	expect(exitOK, "flushall of", "log", "list", url)
-	expect(exitOK, "  sealed (", "log", "list", url)
-	expect(exitOK, url+": ", "verify", url)
 	expect(exitOK, "sound", "verify", url, "--deep")
 	expect(exitOK, after, "restore", "--from", url, "--to", dir)
 	expect(exitOK, before, "restore", "--from", url, "--to", dir+"-before", "--before", "FLUSHALL")
@@ -105,6 +102,9 @@ func damageObject(t *testing.T, store *s3.Server, expect func(int, string, ...st
 	if err := os.WriteFile(sealed[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	expect(exitOK, url+": 2 shards", "log", "list", url)
+	expect(exitOK, "  sealed (", "log", "list", url)
+	expect(exitOK, url+": ", "verify", url)
 	name := "shard-01/" + filepath.Base(sealed[0])
 	expect(exitFound, name+" is damaged", "verify", url)
 	if err := os.WriteFile(sealed[0], whole, 0o600); err != nil {

@@ -143,7 +143,7 @@ func TestWordsOfFlags(t *testing.T) {
 		{"--latency-tracking-info-percentiles 50 90", "latency-tracking-info-percentiles", "50 90"},
 	} {
 		var args []string
-		for _, a := range strings.Split(tc.args, " ") {
+		for a := range strings.SplitSeq(tc.args, " ") {
 			args = append(args, strings.ReplaceAll(a, "\u00a0", " "))
 		}
 		c := load(t, args, nil)

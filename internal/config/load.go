@@ -129,7 +129,7 @@ func joinWords(args []string) (out []string) {
 	for i := 0; i < len(args); {
 		arg := args[i]
 		from := i + 1
-		for i = from; i < len(args) && belongs(arg, args[i], i-from); i++ { //nolint:revive // counts
+		for i = from; i < len(args) && belongs(arg, args[i], i-from); i++ {
 		}
 		if i > from {
 			arg += "=" + strings.Join(args[from:i], " ")
