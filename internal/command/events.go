@@ -157,7 +157,7 @@ func touchedLater(touches []Touch, key string) bool {
 }
 
 // byCommand names the event of commands whatever effects they plan. A Del of these commands is the removal of all
-// that the key held.
+// that the key held; of those that overwrite it is one because the deadline of the new value has passed.
 var byCommand = map[string]Event{
 	"rename": {EventGeneric, "rename_to", ""}, "renamenx": {EventGeneric, "rename_to", ""},
 	"copy": {EventGeneric, "copy_to", ""}, "restore": {EventGeneric, "restore", ""},
@@ -228,7 +228,7 @@ func (t *Touch) event() (EventClass, string) {
 	if ev, ok := byStore[t.Cmd.Name]; ok && t.Op != effect.Del {
 		return ev.Class, ev.Name
 	}
-	if ev, ok := byCommand[t.Cmd.Name]; ok {
+	if ev, ok := byCommand[t.Cmd.Name]; ok && !(t.Op == effect.Del && overwrites[t.Cmd.Name]) {
 		if t.Op == effect.HPExpireAt || t.Op == effect.PExpireAt && !overwrites[t.Cmd.Name] {
 			return 0, "" // a deadline is kept
 		}

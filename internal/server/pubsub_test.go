@@ -64,6 +64,8 @@ func TestNotifications(t *testing.T) {
 		{"PFMERGE b", "keymiss:b new:b pfadd:b"},
 		{"DEL b", "del:b"},
 		{"EVAL return{redis.call('GET','b'),redis.call('SET','b',1),redis.call('DEL','b')} 0", "keymiss:b new:b set:b del:b"},
+		{"EVAL return{redis.call('SET','b',1),redis.call('RESTORE','b',1,redis.call('DUMP','b'),'REPLACE','ABSTTL')} 0", "new:b set:b del:b"},
+		{"EVAL return{redis.call('SET','b',1),redis.call('RESTORE','b',0,redis.call('DUMP','b'),'REPLACE'),redis.call('DEL','b')} 0", "new:b set:b new:b restore:b del:b"},
 		{"RPUSH l x", "new:l rpush:l"},
 		{"LPOP l", "lpop:l del:l"},
 		{"SADD s x", "new:s sadd:s"},
