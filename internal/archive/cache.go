@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,21 +122,48 @@ func (c *cache) fetch(x *cached) error {
 	if err != nil {
 		return c.missing(x, err)
 	}
-	f, err := tempFile()
+	to, err := roomFor(x.Size)
 	if err != nil {
 		return errors.Join(err, r.Close())
 	}
 	h := crc32.New(castagnoli)
-	n, err := io.CopyBuffer(io.MultiWriter(f, h), io.LimitReader(r, x.Size+1), make([]byte, copyBytes))
+	n, err := copyAll(io.MultiWriter(to, h), io.LimitReader(r, x.Size+1))
 	if err = errors.Join(c.checked(x, n, h.Sum32(), err), r.Close()); err != nil {
-		return errors.Join(err, f.Close())
+		return errors.Join(err, to.Close())
 	}
-	x.data, x.here = f, x.Size
+	x.data, x.here = to, x.Size
 	c.mu.Lock()
 	c.total += x.Size
 	c.mu.Unlock()
 	return nil
 }
+
+// room is where the bytes of a fetched object are.
+type room interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+}
+
+// roomFor returns room for an object: small ones are held in memory.
+func roomFor(size int64) (room, error) {
+	if size <= smallObject {
+		return new(memory), nil
+	}
+	return tempFile()
+}
+
+// memory is the bytes of a small object.
+type memory []byte
+
+func (m *memory) Write(p []byte) (int, error) {
+	*m = append(*m, p...)
+	return len(p), nil
+}
+
+func (m *memory) ReadAt(p []byte, off int64) (int, error) { return bytes.NewReader(*m).ReadAt(p, off) }
+
+func (m *memory) Close() error { return nil }
 
 // tempFile makes a file without a name, so that nothing stays of it when the process ends, however it does.
 func tempFile() (*os.File, error) {

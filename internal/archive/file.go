@@ -70,7 +70,7 @@ func (s *fileStore) Put(ctx context.Context, name string, src io.ReaderAt, size 
 }
 
 func (s *fileStore) write(ctx context.Context, f vfs.File, src *io.SectionReader) error {
-	buf := make([]byte, copyBytes)
+	buf := make([]byte, min(copyBytes, src.Size()))
 	for off := int64(0); off < src.Size(); {
 		if err := ctx.Err(); err != nil {
 			return err

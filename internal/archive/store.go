@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/kevydb/kevy/internal/vfs"
 )
@@ -58,10 +59,19 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // copyBytes is how much of an object is in memory while it is copied.
 const copyBytes = 1 << 20
 
+var copyBuffers = sync.Pool{New: func() any { return new([copyBytes]byte) }}
+
+// copyAll copies all of r.
+func copyAll(w io.Writer, r io.Reader) (int64, error) {
+	buf := copyBuffers.Get().(*[copyBytes]byte)
+	defer copyBuffers.Put(buf)
+	return io.CopyBuffer(w, r, buf[:])
+}
+
 // sum reads all of r and returns how many bytes it has and their CRC32C.
 func sum(r io.Reader) (size int64, crc uint32, err error) {
 	h := crc32.New(castagnoli)
-	size, err = io.CopyBuffer(h, r, make([]byte, copyBytes))
+	size, err = copyAll(h, r)
 	return size, h.Sum32(), err
 }
 
