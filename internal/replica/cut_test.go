@@ -28,15 +28,22 @@ func TestCutsAreOrdered(t *testing.T) {
 			}
 		})
 	}
+	sum := func(at []log.Cursor) (n uint64) {
+		for _, c := range at {
+			n += c.Offset
+		}
+		return n
+	}
 	var mu sync.Mutex
 	var all [][]log.Cursor
 	var takers sync.WaitGroup
+	first, _ := s.cut()
 	for range 3 {
 		takers.Go(func() {
-			for range 3000 {
-				c, _ := s.cut()
+			for n, last := 0, first; n < 3000 || sum(last) < sum(first)+300; n++ { // the writers may have had no time to
+				last, _ = s.cut()
 				mu.Lock()
-				all = append(all, c)
+				all = append(all, last)
 				mu.Unlock()
 			}
 		})
@@ -44,12 +51,6 @@ func TestCutsAreOrdered(t *testing.T) {
 	takers.Wait()
 	close(stop)
 	writers.Wait()
-	sum := func(at []log.Cursor) (n uint64) {
-		for _, c := range at {
-			n += c.Offset
-		}
-		return n
-	}
 	slices.SortFunc(all, func(a, b []log.Cursor) int { return cmp.Compare(sum(a), sum(b)) })
 	for i := range all[1:] {
 		for shard := range 3 {
