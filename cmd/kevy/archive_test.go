@@ -104,7 +104,8 @@ func damageObject(t *testing.T, store *s3.Server, expect func(int, string, ...st
 	}
 	expect(exitOK, url+": 2 shards", "log", "list", url)
 	expect(exitOK, "  sealed (", "log", "list", url)
-	expect(exitOK, url+": ", "verify", url)
+	expect(exitFound, url+": ", "verify", url)
+	expect(exitFound, "kevy restore --from '"+url+"' --to NEWDIR --before-damage", "verify", url)
 	name := "shard-01/" + filepath.Base(sealed[0])
 	expect(exitFound, name+" is damaged", "verify", url)
 	if err := os.WriteFile(sealed[0], whole, 0o600); err != nil {

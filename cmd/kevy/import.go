@@ -200,5 +200,5 @@ func describeImport(r *migrate.Result) (out []byte) {
 	case r.Addr != "":
 		return fmt.Appendf(out, "imported into %s\n", r.Addr)
 	}
-	return fmt.Appendf(out, "%d keys, digest %s, verified\nStart it with: kevy --dir %s\n", r.Keys, r.Digest, r.To)
+	return fmt.Appendf(out, "%d keys, digest %s, verified\nStart it with: kevy --dir %s\n", r.Keys, r.Digest, shellWord(r.To))
 }

@@ -100,7 +100,7 @@ func logDump(args []string, stdout, stderr io.Writer) int {
 	}
 	if o.format == "resp" && opts.From == nil && !h.FromFirst() {
 		fmt.Fprintf(stderr, "%s: note: the log on disk does not go back to the first frame, so these commands alone do not make the whole state: "+
-			"kevy diff %s@empty @latest --format resp prints all keys\n", t.name, dir)
+			"kevy diff %s@empty @latest --format resp prints all keys\n", t.name, shellWord(dir))
 	}
 	opts.Meter = &t.meter
 	stop := func() {}

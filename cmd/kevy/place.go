@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strings"
 
 	"github.com/kevydb/kevy/internal/archive"
@@ -28,6 +29,16 @@ func openPlace(place string) (src history.Source, done func(), err error) {
 
 // isURL reports whether a place is not a directory's name, whatever it is the URL of.
 func isURL(place string) bool { return strings.Contains(place, "://") }
+
+var plainWord = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
+
+// shellWord quotes a word of a command that is printed for a shell, if it needs that.
+func shellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
 
 // buildPlace builds a point.
 func buildPlace(p place, prefix []byte, m *history.Meter) (*history.Built, error) {

@@ -211,7 +211,7 @@ func restore(args []string, stdout, stderr io.Writer) int {
 	})
 	stop()
 	if errors.Is(err, log.ErrCorrupt) && !o.beforeDamage {
-		err = log.Advise(err, o.from)
+		err = log.Advise(err, shellWord(o.from))
 	}
 	if err != nil {
 		return t.fail(err)
@@ -269,5 +269,5 @@ func describeRestored(o *restoreOptions, res *history.Restored) []byte {
 	case res.Overdue > 0:
 		out = fmt.Appendf(out, "%d keys or fields are past their deadline and go as soon as it is started: --keep-expired keeps them\n", res.Overdue)
 	}
-	return fmt.Appendf(out, "Start it with: kevy --dir %s\n", o.to)
+	return fmt.Appendf(out, "Start it with: kevy --dir %s\n", shellWord(o.to))
 }

@@ -110,7 +110,7 @@ func describeCopied(o *restoreOptions, res *warm.Result) (out []byte) {
 	for i, c := range res.New {
 		out = fmt.Appendf(out, "shard %d goes on as %s\n", i, c)
 	}
-	return fmt.Appendf(out, "%d keys, digest %s, verified\nStart it with: kevy --dir %s\n", res.Keys, res.Digest, o.to)
+	return fmt.Appendf(out, "%d keys, digest %s, verified\nStart it with: kevy --dir %s\n", res.Keys, res.Digest, shellWord(o.to))
 }
 
 // sayLag says how far the copy is behind, from the time the base is complete until ctx ends.

@@ -100,7 +100,7 @@ func describeVerified(place string, v *history.Verified) []byte {
 	}
 	out = fmt.Appendf(out, "%d places are damaged\n", len(v.Damage))
 	if v.Segments > 0 { // it could be opened
-		out = fmt.Appendf(out, "kevy restore --from %s --to NEWDIR --before-damage makes a directory with the newest state that needs none of them\n", place)
+		out = fmt.Appendf(out, "kevy restore --from %s --to NEWDIR --before-damage makes a directory with the newest state that needs none of them\n", shellWord(place))
 	}
 	return out
 }
