@@ -59,7 +59,15 @@ var replicationCommands = []*Command{
 			{Name: "replicationid", Type: "string"},
 			{Name: "offset", Type: "integer"},
 		},
-		Differences: "the replica must have said REPLCONF capa eof; PSYNC ... FAILOVER is refused",
+		Differences: "PSYNC ... FAILOVER is refused",
+	},
+	{
+		Name: "sync", Arity: 1,
+		Flags: Admin | NoScript | NoMulti | NoAsyncLoading,
+		Scope: ScopeNone,
+		Group: "server", Since: "1.0.0",
+		Summary:    "An internal command used in replication.",
+		Categories: "admin slow dangerous",
 	},
 	{
 		Name: "replconf", Arity: -1,

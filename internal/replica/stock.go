@@ -57,6 +57,11 @@ type StockOptions struct {
 	Offset     int64  // in it, behind what the replica has
 	PSync2     bool   // it knows that a stream has an id when it goes on
 
+	EOF                 bool // it takes a copy without a length
+	Sync                bool // it has asked by SYNC: it knows of no stream to go on in, and acknowledges the copy at the most
+	CopyOnly            bool // it wants nothing behind the copy
+	NoKeys, NoFunctions bool // its copy is to have none
+
 	Timeout time.Duration // after what silence the replica counts as gone
 	Backlog int64         // bytes that remembering the stream may take
 	// Send hands bytes to the replica, which must not change, and returns when there may be more.
@@ -87,13 +92,13 @@ func (s *Source) NewStock(o StockOptions) *Stock {
 // Link returns the link, which its connection closes.
 func (s *Stock) Link() *Link { return s.link }
 
-// Serve serves until ctx ends or something fails.
+// Serve serves until ctx ends or something fails, and returns nil when the copy was all that was wanted.
 func (s *Stock) Serve(ctx context.Context) error {
 	defer close(s.done)
 	ctx, s.cancel = context.WithCancel(ctx)
 	defer s.cancel()
 	defer s.close()
-	if err := s.begin(ctx); err != nil {
+	if err := s.begin(ctx); err != nil || s.o.CopyOnly {
 		return err
 	}
 	for ctx.Err() == nil {
@@ -133,12 +138,14 @@ func (s *Stock) begin(ctx context.Context) error {
 	}
 	src.fullCopies.Add(1)
 	src.startStream(s)
-	if err := s.copy(); err != nil {
+	if err := s.copy(); err != nil || s.o.CopyOnly {
 		return err
 	}
-	select {
-	case <-s.loaded: // it looks for the mark at the end of what it has read: nothing may follow at once
-	case <-ctx.Done():
+	if s.o.EOF {
+		select {
+		case <-s.loaded: // it looks for the mark at the end of what it has read: nothing may follow at once
+		case <-ctx.Done():
+		}
 	}
 	s.aside(saySelect)
 	return nil
@@ -193,24 +200,49 @@ func (s *Stock) place(dir *log.Dir, at []log.Cursor) error {
 	return nil
 }
 
-// sendCopy sends the state as an RDB file without a length: between two marks.
+// sendCopy sends the state as an RDB file: between two marks, or behind its length.
 func (s *Stock) sendCopy(views *engine.Views) error {
-	mark := s.o.ID // 40 characters that nobody knew before
-	if err := s.o.Send(fmt.Appendf(nil, "+FULLRESYNC %s 0\r\n$EOF:%s\r\n", s.o.ID, mark)); err != nil {
-		return err
+	now := strconv.FormatInt(s.link.src.eng.Now()/1000, 10)
+	write := func(w io.Writer) error {
+		f := rdb.NewFileWriter(w, "redis-ver", "7.2.0", "redis-bits", "64", "ctime", now, "repl-stream-db", "0", "repl-id", s.o.ID, "repl-offset", "0")
+		for i := range s.shards {
+			if err := s.writeView(f, views.View(i)); err != nil {
+				return err
+			}
+		}
+		return f.End()
 	}
-	f := rdb.NewFileWriter(sender(s.o.Send), "redis-ver", "7.2.0", "redis-bits", "64", "ctime", strconv.FormatInt(s.link.src.eng.Now()/1000, 10),
-		"repl-stream-db", "0", "repl-id", s.o.ID, "repl-offset", "0")
-	for i := range s.shards {
-		if err := writeView(f, views.View(i)); err != nil {
+	var head []byte
+	if !s.o.Sync {
+		head = fmt.Appendf(head, "+FULLRESYNC %s 0\r\n", s.o.ID)
+	}
+	mark := s.o.ID // 40 characters that nobody knew before
+	if s.o.EOF {
+		head = fmt.Appendf(head, "$EOF:%s\r\n", mark)
+	} else {
+		var n counter
+		if err := write(&n); err != nil {
 			return err
 		}
+		mark, head = "", fmt.Appendf(head, "$%d\r\n", n)
 	}
-	if err := f.End(); err != nil {
+	if err := s.o.Send(head); err != nil {
+		return err
+	}
+	if err := write(sender(s.o.Send)); err != nil {
 		return err
 	}
 	s.link.src.note(s, streamMark{at: views.Cursors()})
 	return s.o.Send([]byte(mark))
+}
+
+// counter is a writer that counts.
+type counter int64
+
+// Write implements io.Writer.
+func (n *counter) Write(b []byte) (int, error) {
+	*n += counter(len(b))
+	return len(b), nil
 }
 
 // sender is a writer that hands on copies of what it gets.
@@ -219,12 +251,18 @@ type sender func(b []byte) error
 // Write implements io.Writer.
 func (s sender) Write(b []byte) (int, error) { return len(b), s(slices.Clone(b)) }
 
-func writeView(f *rdb.FileWriter, v *state.View) (err error) {
+// writeView writes what a shard's view shows: the functions are the first of it.
+func (s *Stock) writeView(f *rdb.FileWriter, v *state.View) (err error) {
 	d := &command.Dump{}
 	v.Rebuild(func(e *effect.Effect, last bool) bool {
 		if e.Op == effect.Function { // LOAD REPLACE code
-			err = f.Function(e.Args[2])
+			if !s.o.NoFunctions {
+				err = f.Function(e.Args[2])
+			}
 			return err == nil
+		}
+		if s.o.NoKeys {
+			return false
 		}
 		if d.Add(e); last {
 			err = f.Key(d.Key, d.Deadline, d.Value())
@@ -252,7 +290,7 @@ func (s *Stock) flush() error {
 func (s *Stock) Ack(offset int64) {
 	src := s.link.src
 	src.mu.Lock()
-	if n := s.mark(offset); n >= 0 {
+	if n := s.mark(offset); n >= 0 && !s.o.Sync {
 		acks := make([]Ack, len(s.shards))
 		for i, c := range s.stream.marks[n].at {
 			acks[i] = Ack{Generation: c.Generation, Applied: c.Offset, Cut: c} // whether it is durable there, nobody says
@@ -302,11 +340,11 @@ func (s *Stock) mark(offset int64) int {
 	return s.stream.before(offset)
 }
 
-// silent returns for how long the replica has said nothing, 0 as long as it has not begun to.
+// silent returns for how long the replica has said nothing, 0 as long as it has not begun to, or need not.
 func (s *Stock) silent() time.Duration {
 	s.link.src.mu.Lock()
 	defer s.link.src.mu.Unlock()
-	if s.link.acked.IsZero() {
+	if s.link.acked.IsZero() || s.o.Sync {
 		return 0
 	}
 	return time.Since(s.link.acked)

@@ -99,7 +99,7 @@ func (x *stockSource) serve(id, port, replid string, offset int64) *stockPeer {
 	ctx, cancel := context.WithCancel(x.t.Context())
 	p := &stockPeer{cancel: cancel, err: make(chan error, 1)}
 	p.Stock = x.s.NewStock(StockOptions{
-		Host: "10.0.0.1", Port: port, ID: id, Replid: replid, Offset: offset, PSync2: !x.old, Timeout: time.Minute, Backlog: 1 << 20,
+		EOF: true, Host: "10.0.0.1", Port: port, ID: id, Replid: replid, Offset: offset, PSync2: !x.old, Timeout: time.Minute, Backlog: 1 << 20,
 		Send: func(b []byte) error {
 			p.mu.Lock()
 			p.sent = append(p.sent, b...)
@@ -464,5 +464,16 @@ func TestStockCopyAmidATurn(t *testing.T) {
 	sent := p.until(t, func(sent []byte) bool { return bytes.HasSuffix(sent, []byte(words[saySelect])) })
 	if !strings.Contains(string(sent), "new") {
 		t.Errorf("%q", sent)
+	}
+}
+
+// TestSyncNeedNotSpeak: a client of SYNC that says nothing more is not taken for gone.
+func TestSyncNeedNotSpeak(t *testing.T) {
+	long := &Link{src: newStockSource(t).s, acked: time.Now().Add(-time.Hour)}
+	for sync, gone := range map[bool]bool{false: true, true: false} {
+		k := &Stock{o: StockOptions{Sync: sync}, link: long}
+		if got := k.silent() > time.Minute; got != gone {
+			t.Errorf("sync %v: silent for %s", sync, k.silent())
+		}
 	}
 }

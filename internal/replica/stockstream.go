@@ -158,7 +158,7 @@ func (s *Source) startStream(k *Stock) {
 	s.streams[k.o.ID] = k.stream
 }
 
-// leaveStream ends what the server of a stream does. The stream stays, unless it never began or is broken.
+// leaveStream ends what the server of a stream does. The stream stays, unless it never began, is broken or nobody can go on in it.
 func (s *Source) leaveStream(k *Stock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Source) leaveStream(k *Stock) {
 		return
 	}
 	st.server, st.left = nil, time.Now()
-	if k.broken || len(st.marks) == 0 {
+	if k.broken || len(st.marks) == 0 || k.o.Sync || k.o.CopyOnly {
 		delete(s.streams, st.id)
 	}
 	for len(s.streams) > maxParked {

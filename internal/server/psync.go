@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -16,11 +17,14 @@ type stockReplica struct {
 	host, port string
 	eof        bool // it takes a copy without a length
 	psync2     bool // it knows that a stream has an id when it goes on
-	stream     *replica.Stock
+	copyOnly   bool // it wants a copy and no stream
+
+	noKeys, noFunctions bool // its copy is to have none
+	stream              *replica.Stock
 }
 
 const (
-	msgNoEOF = "ERR this server sends its copy without a length: the replica has to say REPLCONF capa eof (Redis 4.0 and later do)"
+	msgFiltered = "ERR Filtered replica requires EOF capability"
 	// streamAhead is how many bytes at most wait for a replica's socket before more is made.
 	streamAhead = 4 << 20
 	streamPoll  = 2 * time.Millisecond
@@ -53,6 +57,27 @@ func replconfCommand(s *session, args [][]byte) {
 		case isName(args[i], "capa"):
 			s.stock.eof = s.stock.eof || isName(args[i+1], "eof")
 			s.stock.psync2 = s.stock.psync2 || isName(args[i+1], "psync2")
+		case isName(args[i], "rdb-only"):
+			n, ok := parseInt(args[i+1])
+			switch {
+			case !ok:
+				s.w.Error(msgNotInteger)
+				return
+			case n < 0 || n > 1:
+				s.w.Error("ERR value is out of range, value must between 0 and 1")
+				return
+			}
+			s.stock.copyOnly = n == 1
+		case isName(args[i], "rdb-filter-only"):
+			noFunctions := true
+			for part := range strings.FieldsSeq(value) {
+				if !strings.EqualFold(part, "functions") {
+					s.w.Error("ERR Unsupported rdb-filter-only option: " + part)
+					return
+				}
+				noFunctions = false
+			}
+			s.stock.noKeys, s.stock.noFunctions = true, noFunctions
 		case isName(args[i], "ack"):
 			if n, ok := parseInt(args[i+1]); ok && s.stock.stream != nil {
 				s.stock.stream.Ack(n)
@@ -84,39 +109,53 @@ func badAnnounced(host string) string {
 
 // psyncCommand is PSYNC replicationid offset: a stock Redis follows.
 func psyncCommand(s *session, args [][]byte) {
-	srv := s.srv
 	offset, ok := parseInt(args[2])
-	switch f := srv.repl.follower.Load(); {
-	case s.stock.stream != nil:
-		return // as Redis: it is being served
+	switch {
+	case s.stock.stream != nil: // as Redis: it is being served
 	case len(args) > 3 && isName(args[3], "failover"):
-		s.w.Error(failoverRefusal(f != nil))
-		return
-	case f != nil && (f.Stopped() || !f.Status().Up):
+		s.w.Error(failoverRefusal(s.srv.repl.follower.Load() != nil))
+	case s.srv.linkDown():
 		s.w.Error(msgNoMasterLink)
-		return
 	case !ok:
 		s.w.Error(msgNotInteger)
-		return
-	case !s.stock.eof:
-		s.w.Error(msgNoEOF)
+	default:
+		s.serveStock(replica.StockOptions{Replid: string(args[1]), Offset: offset - 1, PSync2: s.stock.psync2})
+	}
+}
+
+// syncCommand is SYNC: a copy, and the stream behind it, for tools such as redis-cli --rdb.
+func syncCommand(s *session, _ [][]byte) {
+	switch {
+	case s.stock.stream != nil: // as Redis: it is being served
+	case s.srv.linkDown():
+		s.w.Error(msgNoMasterLink)
+	default:
+		s.serveStock(replica.StockOptions{Replid: "?", Sync: true})
+	}
+}
+
+// linkDown reports whether this server is to follow another one and does not.
+func (srv *Server) linkDown() bool {
+	f := srv.repl.follower.Load()
+	return f != nil && (f.Stopped() || !f.Status().Up)
+}
+
+// serveStock serves a replica that is no kevy until it goes. What o lacks the replica has said before.
+func (s *session) serveStock(o replica.StockOptions) {
+	srv := s.srv
+	if s.stock.noKeys && !s.stock.eof {
+		s.w.Error(msgFiltered)
 		return
 	}
 	host, _, err := net.SplitHostPort(s.conn.RemoteAddr())
 	if err != nil {
 		host = "127.0.0.1" // a unix socket
 	}
-	if s.stock.host != "" {
-		host = s.stock.host
-	}
-	if s.stock.port == "" {
-		s.stock.port = "0"
-	}
 	ctx, cancel := context.WithCancel(srv.ctx)
-	k := srv.repl.source.NewStock(replica.StockOptions{
-		Host: host, Port: s.stock.port, ID: randomHex(), Replid: string(args[1]), Offset: offset - 1, PSync2: s.stock.psync2,
-		Timeout: srv.replTimeout(), Backlog: srv.number("repl-backlog-size"), Send: s.streamTo(ctx),
-	})
+	o.Host, o.Port, o.ID = cmp.Or(s.stock.host, host), cmp.Or(s.stock.port, "0"), randomHex()
+	o.EOF, o.CopyOnly, o.NoKeys, o.NoFunctions = s.stock.eof, s.stock.copyOnly, s.stock.noKeys, s.stock.noFunctions
+	o.Timeout, o.Backlog, o.Send = srv.replTimeout(), srv.number("repl-backlog-size"), s.streamTo(ctx)
+	k := srv.repl.source.NewStock(o)
 	s.stock.stream = k
 	if s.link != nil {
 		s.link.Close()
@@ -125,10 +164,14 @@ func psyncCommand(s *session, args [][]byte) {
 	s.link.OnClose(cancel)
 	s.servesReplica()
 	s.conn.SetOutputBounds(&unbounded)
-	addr := net.JoinHostPort(host, s.stock.port)
-	srv.log.Info("replication: a replica that is no kevy asks", "replica", addr, "stream", string(args[1]), "offset", offset)
+	addr := net.JoinHostPort(o.Host, o.Port)
+	srv.log.Info("replication: a replica that is no kevy asks", "replica", addr, "stream", o.Replid, "offset", o.Offset+1, "copy only", o.CopyOnly)
 	srv.jobs.Go(func() {
 		err := k.Serve(ctx)
+		if err == nil {
+			s.conn.Post(s.conn.CloseAfterReply)
+			return
+		}
 		if ctx.Err() == nil {
 			srv.log.Warn("replication: a replica that is no kevy is served no more", "replica", addr, "error", err)
 		}

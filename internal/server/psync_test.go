@@ -27,12 +27,19 @@ func TestReplconf(t *testing.T) {
 		"REPLCONF ip-address 1.2.3.4,state=online":        "-ERR REPLCONF ip-address provided by replica instance is no address",
 		"REPLCONF capa nonsense":                          "+OK",
 		"REPLCONF foo bar":                                "-ERR Unrecognized REPLCONF option: foo",
-		"PSYNC ? -1":                                      "-ERR this server sends its copy without a length*",
 		"PSYNC ? x":                                       "-ERR value is not an integer or out of range",
 		"PSYNC x 1 FAILOVER":                              "-ERR PSYNC FAILOVER can't be sent to a master.",
+		"REPLCONF rdb-only 2":                             "-ERR value is out of range, value must between 0 and 1",
+		"REPLCONF rdb-only x":                             "-ERR value is not an integer or out of range",
+		"REPLCONF rdb-filter-only functions":              "+OK",
+		"REPLCONF rdb-filter-only keys":                   "-ERR Unsupported rdb-filter-only option: keys",
+		"SYNC x":                                          "-ERR wrong number of arguments for 'sync' command",
 		"PSYNC x":                                         "-ERR wrong number of arguments for 'psync' command",
 	} {
 		c.want(line, want)
+	}
+	for _, line := range []string{"SYNC", "PSYNC ? -1"} { // its copy is to be filtered, from above
+		c.want(line, "-ERR Filtered replica requires EOF capability")
 	}
 	if r, err := c.Do("REPLCONF", "ip-address", "1.2.3.4\r\nrole:slave"); err != nil || !r.IsError() {
 		t.Errorf("an address of two lines: %s, %v", show(&r), err)
@@ -161,4 +168,49 @@ func TestStockLink(t *testing.T) {
 	s.shutdown()
 	p.until("") // what came before
 	p.gone()
+}
+
+// TestSyncOnce: SYNC for the copy only ends the connection behind it, and one for the writes has no keys in its copy; neither is remembered or counts for
+// WAIT. Who has not said that he takes a copy without a length gets one with it, and the writes at once.
+func TestSyncOnce(t *testing.T) {
+	s := start(t, testOptions{})
+	c, once, tail := s.client(), &stockPeer{client: s.client()}, &stockPeer{client: s.client()}
+	c.want("SET before 1", "+OK")
+	once.want("REPLCONF capa eof rdb-only 1", "+OK")
+	once.send("SYNC")
+	data, closed, err := once.ReadAll(10 * time.Second)
+	mark, file, ok := strings.Cut(strings.TrimPrefix(string(data), "$EOF:"), "\r\n")
+	if !ok || !closed || err != nil || !strings.HasPrefix(file, "REDIS0") || !strings.HasSuffix(file, mark) || !strings.Contains(file, "before") {
+		t.Errorf("%q, closed %v, %v", data, closed, err)
+	}
+	if r, err := tail.Do("REPLCONF", "capa", "eof", "rdb-filter-only", ""); err != nil || r.IsError() {
+		t.Fatal(show(&r), err)
+	}
+	tail.send("SYNC")
+	tail.until("\xff")
+	tail.send("REPLCONF ACK 0")
+	tail.until("SELECT")
+	c.want("SET after 2", "+OK")
+	tail.until("after\r\n$1\r\n2\r\n")
+	if strings.Contains(tail.got, "before") {
+		t.Errorf("%q", tail.got)
+	}
+	c.want("WAIT 1 1", ":0")
+	old := &stockPeer{client: s.client()}
+	old.send("SYNC")
+	old.until("SELECT")
+	length, file, _ := strings.Cut(strings.TrimPrefix(old.got, "$"), "\r\n")
+	n, err := strconv.Atoi(length)
+	if err != nil || len(file) < n || !strings.HasPrefix(file[n:], "*2\r\n$6\r\nSELECT") {
+		t.Errorf("%q", old.got)
+	}
+	old.Close()
+	id, _, _ := strings.Cut(strings.TrimPrefix(tail.got, "$EOF:"), "\r\n")
+	for _, gone := range []string{mark, id} {
+		tail.Close()
+		eventually(t, "nobody is there", func() bool { return c.field("replication", "connected_slaves") == "0" })
+		p := s.psync(gone, 1)
+		p.until("+FULLRESYNC ")
+		p.Close()
+	}
 }

@@ -264,6 +264,7 @@ func registerReplication(r registry) {
 	r["failover"] = failoverCommand
 	r["repl.takeover"] = replTakeOverCommand
 	r["psync"] = psyncCommand
+	r["sync"] = syncCommand
 	r["replconf"] = replconfCommand
 	r["repl.hello"] = replHelloCommand
 	r["repl.snapshot"] = func(s *session, args [][]byte) {
