@@ -54,6 +54,14 @@ func parseServer(text string) (a serverAddr, err error) {
 	return a, nil
 }
 
+// loginHint adds to the error of a server that wants a password where it is given.
+func loginHint(err error) error {
+	if strings.Contains(err.Error(), "NOAUTH ") {
+		return fmt.Errorf("%w The password goes into the URL, or into the environment variable KEVY_REQUIREPASS", err)
+	}
+	return err
+}
+
 // dialTLS connects over TLS, with the files that the environment names for a server: KEVY_TLS_CERT_FILE and KEVY_TLS_KEY_FILE are shown to a server
 // that asks for a certificate, KEVY_TLS_CA_CERT_FILE must have signed the server's, whatever name is in that. Without it the system's authorities must, for
 // the name in addr.

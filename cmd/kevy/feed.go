@@ -122,7 +122,7 @@ func tailFeed(ctx context.Context, o *feedOptions, stdout, stderr io.Writer) int
 		if ctx.Err() != nil {
 			return exitOK
 		}
-		p.note("%v", err)
+		p.note("%v", loginHint(err))
 		return exitFailed
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -147,7 +147,7 @@ func tailFeed(ctx context.Context, o *feedOptions, stdout, stderr io.Writer) int
 	case cause == nil || errors.Is(cause, context.Canceled):
 		return exitOK
 	default:
-		p.note("%v", cause)
+		p.note("%v", loginHint(cause))
 		return exitFailed
 	}
 }

@@ -70,7 +70,7 @@ func checkGiven(fs *pflag.FlagSet) (err error) {
 
 // fail prints err and returns the exit code of a command that could not do what it was told to.
 func (t *tool) fail(err error) int {
-	fmt.Fprintf(t.stderr, "%s: %v\n", t.name, err)
+	fmt.Fprintf(t.stderr, "%s: %v\n", t.name, loginHint(err))
 	return exitFailed
 }
 

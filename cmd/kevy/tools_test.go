@@ -267,6 +267,23 @@ func TestDumpNotWhole(t *testing.T) {
 	}
 }
 
+// TestPasswordHint: who gives no password to a server that wants one is told where it goes.
+func TestPasswordHint(t *testing.T) {
+	s := startServer(t, filepath.Join(t.TempDir(), "data"))
+	if _, err := dial(t, s.Addr).Must("CONFIG", "SET", "requirepass", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"snapshot", "create", "--addr", s.Addr}, {"feed", "tail", "--addr", s.Addr}} {
+		if code, out, errs := kevy(args...); code != exitFailed || !strings.Contains(errs, "NOAUTH") || !strings.Contains(errs, "KEVY_REQUIREPASS") {
+			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
+		}
+	}
+	t.Setenv("KEVY_REQUIREPASS", "secret")
+	if code, out, errs := kevy("snapshot", "create", "--addr", s.Addr); code != exitOK {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
 // TestToolsOverTLS: the tools show a certificate to a server that wants one, and trust the authority that they are told; the server tells in its
 // log whom it has not accepted, and where it listens.
 func TestToolsOverTLS(t *testing.T) {
