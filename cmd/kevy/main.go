@@ -39,7 +39,7 @@ kevy <command> --help lists a command's flags.
 
 Exit codes:
   0  done; a server that stopped cleanly
-  1  the server could not start, or not stop cleanly
+  1  not done: the server could not start or not stop cleanly, a tool could not do what it was told
   2  a bad flag, environment variable or configuration file
   3  feed tail: FEEDRESYNC, the cursor cannot be resumed
   4  verify: damage was found; diff: the points differ
