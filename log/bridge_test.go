@@ -1,9 +1,12 @@
 package log
 
 import (
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
+	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/log/effect"
 )
 
@@ -52,6 +55,67 @@ func TestRollAmidBridge(t *testing.T) {
 	}
 	if err := l.roll(); err != nil || l.Segments() != segments+1 {
 		t.Errorf("a segment with frames: %d segments, %v", l.Segments(), err)
+	}
+}
+
+// TestRollForwardCrash: a process is killed when the first part of a bridge is written but in no fsync, and then recovery loses its power, before
+// each of its writes: the group is there, or it is not.
+func TestRollForwardCrash(t *testing.T) {
+	fs := crashfs.New()
+	faulty := faultfs.New(fs)
+	d, _ := mustOpen(t, testOptions(faulty))
+	l := d.Log(0)
+	put(t, l, 3)
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	old := l.w.seg.path()
+	var killed *crashfs.FS
+	err := d.BridgeGeneration(CauseFlush, &Bridge{
+		Before: func() {
+			l.Begin(2000, ByClient, 0, 0)
+			l.Append(set("a", strings.Repeat("before", 100)))
+			l.End()
+			faulty.Inject(func(op faultfs.Op) error {
+				if op.Kind == faultfs.OpSync && op.Path == old {
+					killed = fs.KillClone()
+					return errStop
+				}
+				return nil
+			})
+		},
+		After: func(_ int, enc *Encoder) {
+			enc.Begin(2000, ByClient, 0, 0)
+			enc.Append(set("b", "behind"))
+			enc.End()
+		},
+	})
+	if err == nil || killed == nil {
+		t.Fatalf("the log was not synced: %v", err)
+	}
+	whole := 0
+	for at := range 40 {
+		for seed := range uint64(4) {
+			fs := killed.KillClone()
+			faulty := faultfs.New(fs)
+			faulty.Inject(stopAfter(at, errStop))
+			d, _, err := Open(testOptions(faulty))
+			after := fs.Crash(rand.New(rand.NewPCG(uint64(at), seed)))
+			if err == nil {
+				_ = d.Close(false)
+			}
+			r, _ := mustOpen(t, testOptions(after))
+			switch n := len(history(t, r.Log(0), r.Log(0).Oldest())); n {
+			case 5:
+				whole++
+			case 3:
+			default:
+				t.Errorf("power lost before write %d: %d frames", at, n)
+			}
+		}
+	}
+	if whole < 80 {
+		t.Errorf("the group was there %d times", whole)
 	}
 }
 

@@ -24,6 +24,16 @@ func (s *shardScan) cut(r *ShardRecovery) error {
 	return errors.Join(err, f.Close())
 }
 
+// syncNewest makes the newest segment durable as it was found, where another one is about to follow it: the first part of a Bridge that a killed
+// process wrote may be in no fsync yet.
+func (s *shardScan) syncNewest() error {
+	f, err := s.fs.OpenReadWrite(s.newest().path())
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
 func (s *shardScan) cutFile(f vfs.File, r *ShardRecovery) error {
 	seg := s.newest()
 	if s.size == s.end.pos {

@@ -97,6 +97,11 @@ func (d *Dir) recovered(rec *Recovery) (shards []*shardScan, err error) {
 		if err != nil || m == nil {
 			return shards, err
 		}
+		for _, s := range shards {
+			if err := s.syncNewest(); err != nil {
+				return nil, err
+			}
+		}
 		if _, err := d.publish(m); err != nil {
 			return nil, err
 		}
