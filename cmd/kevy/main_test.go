@@ -125,6 +125,24 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
+// TestRedisLeft: a new data directory where Redis has left files says that it does not read them, and how they are imported; not again later.
+func TestRedisLeft(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "dump.rdb"), nil, 0o600), os.Mkdir(filepath.Join(dir, "appendonlydir"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, dir)
+	for _, want := range []string{"kevy import " + dir + "/dump.rdb --to NEWDIR", "kevy import --aof " + dir + "/appendonlydir --to NEWDIR"} {
+		await(t, want, func() bool { return strings.Contains(s.Log(), want) })
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if s = startServer(t, dir); strings.Contains(s.Log(), "kevy import") {
+		t.Error(s.Log())
+	}
+}
+
 // TestStopTwice: SIGTERM again, as supervisors send it, does not make a clean stop an unclean one.
 func TestStopTwice(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")

@@ -189,6 +189,20 @@ func logReady(logger *slog.Logger, cfg *config.Config, r *engine.Report) {
 		"shards", len(r.Log.Shards), "cursors", strings.Join(generations, " "), "recovery", recovery,
 		"snapshot", r.Snapshot, "keys", r.Keys, "frames", r.Frames, "took", r.Took.Round(time.Millisecond).String(),
 		"appendfsync", cfg.AppendFsync)
+	if r.Log.Created {
+		warnOfRedis(logger, dir)
+	}
+}
+
+// warnOfRedis says that what Redis has left in a new data directory is not read.
+func warnOfRedis(logger *slog.Logger, dir string) {
+	for _, left := range []struct{ name, flag string }{{"dump.rdb", ""}, {"appendonlydir", "--aof "}, {"appendonly.aof", "--aof "}} {
+		at := filepath.Join(dir, left.name)
+		if _, err := os.Stat(at); err == nil {
+			logger.Warn("this data directory is new and empty: what Redis has left there is not read",
+				"file", at, "import", "kevy import "+left.flag+shellWord(at)+" --to NEWDIR")
+		}
+	}
 }
 
 func addresses(cfg *config.Config) string {
