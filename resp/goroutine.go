@@ -77,6 +77,10 @@ func (b *routines) serveFrom(nc net.Conn, l *listener) {
 		nc.Close()
 		return
 	}
+	if tc, ok := nc.(*net.TCPConn); ok {
+		d := b.srv.keepAlive()
+		_ = tc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: d > 0, Idle: d, Interval: d / 3, Count: 3}) // it may be closed already
+	}
 	r := &routine{b: b}
 	r.input.L, r.output.L = &r.mu, &r.mu
 	r.srv, r.tr, r.sc = b.srv, r, newScratch(routineBuffer)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // listener is one bound address. The socket belongs to a net.Listener; backends that accept on their own
@@ -33,11 +34,10 @@ func (s *Server) bind(network, addr string, opt ListenOptions) (*listener, error
 			return nil, err
 		}
 	}
-	lc := net.ListenConfig{Control: func(network, _ string, rc syscall.RawConn) error {
-		return prepareSocket(network, rc, &s.cfg)
+	lc := net.ListenConfig{KeepAlive: -1, Control: func(network, _ string, rc syscall.RawConn) error {
+		return prepareSocket(network, rc, s.keepAlive())
 	}}
 	lc.SetMultipathTCP(false)
-	lc.KeepAlive = s.cfg.KeepAlive
 	nl, err := lc.Listen(context.Background(), network, addr)
 	if err != nil {
 		return nil, err
@@ -49,6 +49,19 @@ func (s *Server) bind(network, addr string, opt ListenOptions) (*listener, error
 		}
 	}
 	return l, nil
+}
+
+// prepare sets anew what accepted sockets inherit.
+func (l *listener) prepare(keepAlive time.Duration) error {
+	sc, ok := l.nl.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	rc, err := sc.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return prepareSocket(l.addr.Network(), rc, keepAlive)
 }
 
 // removeStale removes the socket file a former server left at path, and nothing else.

@@ -91,6 +91,7 @@ type Server struct {
 	start     time.Time
 
 	maxClients, idle        atomic.Int64
+	alive                   atomic.Int64 // Config.KeepAlive
 	nextID, total, rejected atomic.Uint64
 	clients                 atomic.Int64
 	bytesIn, bytesOut       atomic.Uint64
@@ -114,6 +115,7 @@ func NewServer(h Handler, cfg Config) (*Server, error) {
 	s.lim.QueryBuffer.Store(cfg.QueryBuffer)
 	s.maxClients.Store(int64(cfg.MaxClients))
 	s.idle.Store(int64(cfg.IdleTimeout))
+	s.alive.Store(int64(cfg.KeepAlive))
 	s.routines = newRoutines(s)
 	s.events = s.routines
 	if !cfg.Portable {
@@ -275,6 +277,23 @@ func (s *Server) Limits() *Limits { return &s.lim }
 
 // SetMaxClients changes Config.MaxClients.
 func (s *Server) SetMaxClients(n int) { s.maxClients.Store(int64(n)) }
+
+// SetKeepAlive changes Config.KeepAlive, for connections to come. It must not be 0. It may be called on a loop.
+func (s *Server) SetKeepAlive(d time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alive.Store(int64(d))
+	var err error
+	for _, l := range s.listeners {
+		err = errors.Join(err, l.prepare(s.keepAlive()))
+	}
+	return err
+}
+
+// maxKeepAlive is the longest time that Linux takes.
+const maxKeepAlive = 32767 * time.Second
+
+func (s *Server) keepAlive() time.Duration { return min(time.Duration(s.alive.Load()), maxKeepAlive) }
 
 // SetIdleTimeout changes Config.IdleTimeout.
 func (s *Server) SetIdleTimeout(d time.Duration) { s.idle.Store(int64(d)) }

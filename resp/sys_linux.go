@@ -51,12 +51,12 @@ func epollWait(ep int, events []unix.EpollEvent, timeout int) int {
 }
 
 // prepareSocket sets what accepted sockets inherit from a listening one.
-func prepareSocket(network string, rc syscall.RawConn, cfg *Config) error {
+func prepareSocket(network string, rc syscall.RawConn, keepAlive time.Duration) error {
 	if network == "unix" {
 		return nil
 	}
 	var err error
-	cerr := rc.Control(func(fd uintptr) { err = setTCP(int(fd), cfg.KeepAlive) })
+	cerr := rc.Control(func(fd uintptr) { err = setTCP(int(fd), keepAlive) })
 	if cerr != nil {
 		return cerr
 	}
@@ -74,7 +74,7 @@ func setTCP(fd int, keepAlive time.Duration) error {
 		return err
 	}
 	if keepAlive < 0 {
-		return nil
+		return set(unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
 	}
 	secs := max(int(keepAlive/time.Second), 1)
 	if err := set(unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1); err != nil {

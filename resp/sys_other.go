@@ -2,10 +2,13 @@
 
 package resp
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 // newEvents returns nil: there are no event loops on this system, connections have goroutines.
 func newEvents(*Server) (backend, error) { return nil, nil }
 
-// prepareSocket has nothing to do: package net sets the options of the sockets it accepts.
-func prepareSocket(string, syscall.RawConn, *Config) error { return nil }
+// prepareSocket has nothing to do: package net and serveFrom set the options of accepted sockets.
+func prepareSocket(string, syscall.RawConn, time.Duration) error { return nil }

@@ -236,12 +236,13 @@ func stop(srv *server.Server, eng *engine.Engine, shipping *archiving, cfg *conf
 			logger.Info("already stopping; an interrupt (SIGINT) ends it at once", "signal", sig.String())
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(cfg.ShutdownTimeout)*time.Second)
+	limit := srv.ShutdownTimeout()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	defer shipping.end()
 	if err := srv.Shutdown(ctx); err != nil {
-		return fmt.Errorf("commands still ran after shutdown-timeout (%d s): the log is whole, but not "+
-			"marked clean, so the next start begins a new generation: %w", cfg.ShutdownTimeout, err)
+		return fmt.Errorf("commands still ran after shutdown-timeout (%s): the log is whole, but not "+
+			"marked clean, so the next start begins a new generation: %w", limit, err)
 	}
 	shipping.finish(ctx, logger)
 	if err := eng.Close(true); err != nil {

@@ -54,6 +54,21 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestWithin: some numbers are shown within bounds, whatever was set.
+func TestWithin(t *testing.T) {
+	for _, x := range [][3]string{
+		{"hz", "0", "1"}, {"hz", "1000", "500"}, {"hz", "77", "77"}, {"repl-backlog-size", "1", "16384"}, {"repl-backlog-size", "1gb", "1073741824"},
+	} {
+		next, _, err := Default().Change([]Pair{{x[0], x[1]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := next.Get(x[0]); got != x[2] {
+			t.Errorf("%s %s is shown as %s, want %s", x[0], x[1], got, x[2])
+		}
+	}
+}
+
 func errText(err error) string {
 	if err == nil {
 		return ""

@@ -22,6 +22,8 @@ type Key struct {
 	Default  string
 	Min      int64 // of Int, Size and Octal
 	Max      int64 // of Int, Size and Octal; of List: words. 0: no bound
+	Least    int64 // of Int and Size: what is below is shown as Least, what is above Most as Most, unless that is 0
+	Most     int64
 	Enum     []string
 	Help     string
 	Live     bool // CONFIG SET may change it
@@ -203,6 +205,9 @@ func (k *Key) parseNumber(text string) (int64, error) {
 			return 0, fmt.Errorf("argument must be between %o and %o inclusive", k.Min, k.max())
 		}
 		return 0, fmt.Errorf("argument must be between %d and %d inclusive", k.Min, k.max())
+	}
+	if k.Most != 0 {
+		n = min(max(n, k.Least), k.Most)
 	}
 	return n, nil
 }

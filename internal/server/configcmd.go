@@ -92,6 +92,10 @@ func (srv *Server) apply(cfg *config.Config, keys []*config.Key) error {
 			srv.rs.SetMaxClients(int(cfg.MaxClients))
 		case "timeout":
 			srv.rs.SetIdleTimeout(time.Duration(cfg.Timeout) * time.Second)
+		case "tcp-keepalive":
+			if err := srv.rs.SetKeepAlive(keepAlive(cfg)); err != nil {
+				return config.SetFailed(k.Name, err)
+			}
 		case "proto-max-bulk-len":
 			srv.rs.Limits().MaxBulk.Store(cfg.ProtoMaxBulkLen)
 			srv.eng.SetMaxBulk(cfg.ProtoMaxBulkLen)

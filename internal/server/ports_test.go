@@ -187,3 +187,13 @@ func TestPortAnnounced(t *testing.T) {
 	at.want("CLIENT KILL TYPE replica", "*")
 	shown(second)
 }
+
+// TestShutdownTimeout: CONFIG SET changes how long the end may take.
+func TestShutdownTimeout(t *testing.T) {
+	s := start(t, testOptions{set: map[string]string{"shutdown-timeout": "9"}})
+	c := s.client()
+	c.want("CONFIG SET shutdown-timeout 3", "+OK")
+	if got := s.ShutdownTimeout(); got.Seconds() != 3 {
+		t.Error(got)
+	}
+}

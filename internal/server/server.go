@@ -120,7 +120,7 @@ func New(o Options) (*Server, error) {
 		QueryBuffer: cfg.QueryBufLimit,
 		Output:      &srv.bounds.normal,
 		IdleTimeout: time.Duration(cfg.Timeout) * time.Second,
-		KeepAlive:   time.Duration(orNone(cfg.TCPKeepalive)) * time.Second,
+		KeepAlive:   keepAlive(cfg),
 		Backlog:     int(cfg.TCPBacklog),
 		Portable:    o.Portable,
 		Logger:      srv.log,
@@ -146,12 +146,12 @@ func New(o Options) (*Server, error) {
 	return srv, nil
 }
 
-// orNone spells "no limit" as package resp does.
-func orNone(n int64) int64 {
-	if n == 0 {
+// keepAlive is tcp-keepalive as package resp has it.
+func keepAlive(cfg *config.Config) time.Duration {
+	if cfg.TCPKeepalive == 0 {
 		return -1
 	}
-	return n
+	return time.Duration(cfg.TCPKeepalive) * time.Second
 }
 
 // Serve runs the server until Shutdown.
@@ -185,6 +185,11 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 		err = errors.Join(err, ctx.Err())
 	}
 	return err
+}
+
+// ShutdownTimeout is how long Shutdown may take, as the configuration in force has it.
+func (srv *Server) ShutdownTimeout() time.Duration {
+	return time.Duration(srv.config().ShutdownTimeout) * time.Second
 }
 
 // StopRequested delivers a client's SHUTDOWN.
