@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -62,6 +63,25 @@ func New(nc net.Conn) *Conn {
 func DialTCP(ctx context.Context, addr string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
 	return d.DialContext(ctx, "tcp", addr)
+}
+
+// DialFrom is DialTCP from an address of this machine; if from is empty or can't be had, from any.
+func DialFrom(ctx context.Context, from, addr string) (net.Conn, error) {
+	if from == "" {
+		return DialTCP(ctx, addr)
+	}
+	local, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(from, "0"))
+	if err != nil {
+		return DialTCP(ctx, addr)
+	}
+	d := net.Dialer{Timeout: dialTimeout, LocalAddr: local}
+	nc, err := d.DialContext(ctx, "tcp", addr)
+	var at *os.SyscallError
+	var ne net.Error
+	if err == nil || errors.As(err, &at) && at.Syscall == "connect" || errors.As(err, &ne) && ne.Timeout() || ctx.Err() != nil {
+		return nc, err
+	}
+	return DialTCP(ctx, addr)
 }
 
 // Dial connects to host:port.

@@ -25,6 +25,7 @@ type TLS struct {
 	CACert    string // tls-ca-cert-file
 	Cert, Key string // tls-cert-file and tls-key-file; none of both is possible
 	Protocols string // tls-protocols; empty: TLS 1.2 and later
+	From      string // bind-source-addr; empty: any
 }
 
 // Common returns the certificate, if there is one, and the versions. The files are read now.
@@ -85,7 +86,7 @@ func (t *TLS) DialSource(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	nc, err := DialTCP(ctx, addr)
+	nc, err := DialFrom(ctx, t.From, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ var acts = map[string]bool{
 	"notify-keyspace-events": true, "busy-reply-threshold": true, "min-replicas-to-write": true, "min-replicas-max-lag": true,
 	"rdbcompression": true, "replicaof": true, "replica-serve-stale-data": true, "replica-announce-ip": true, "replica-announce-port": true,
 	"replica-announced": true, "replica-priority": true, "repl-timeout": true, "repl-backlog-size": true, "repl-backlog-ttl": true, "masteruser": true, "masterauth": true,
+	"bind-source-addr": true, "shutdown-on-sigint": true, "shutdown-on-sigterm": true,
 }
 
 func flag(name, value string, aliases ...string) Key {

@@ -197,3 +197,19 @@ func TestShutdownTimeout(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestSourceAddress: bind-source-addr is where a replica comes from, as far as the machine has that address.
+func TestSourceAddress(t *testing.T) {
+	source := start(t, testOptions{})
+	at := source.client()
+	for from, seen := range map[string]string{"127.0.0.2": "127.0.0.2", "192.0.2.1": "127.0.0.1", "::1": "127.0.0.1", "": "127.0.0.1"} {
+		replica := start(t, testOptions{set: map[string]string{"bind-source-addr": from}})
+		replica.client().want("REPLICAOF 127.0.0.1 "+source.port(), "+OK")
+		replica.linked()
+		if got := at.field("replication", "slave0"); !strings.HasPrefix(got, "ip="+seen+",") {
+			t.Errorf("from %q: %s", from, got)
+		}
+		replica.shutdown()
+		eventually(t, "the replica is gone", func() bool { return at.field("replication", "connected_slaves") == "0" })
+	}
+}

@@ -67,8 +67,11 @@ func tlsConfig(cfg *config.Config) (*tls.Config, error) {
 // dialSource connects to the server that is followed.
 func (srv *Server) dialSource(ctx context.Context, addr string) (net.Conn, error) {
 	cfg := srv.config()
+	from, _ := cfg.Get("bind-source-addr")
 	if !cfg.TLSReplication {
-		return peer.DialTCP(ctx, addr)
+		return peer.DialFrom(ctx, from, addr)
 	}
-	return tlsFiles(cfg).DialSource(ctx, addr)
+	files := tlsFiles(cfg)
+	files.From = from
+	return files.DialSource(ctx, addr)
 }
