@@ -328,6 +328,16 @@ func (e *Engine) markBroken(err error) {
 	}()
 }
 
+// isRepaired reports whether the keyspaces are as the log is, after a failure of it.
+func (e *Engine) isRepaired() bool {
+	select {
+	case <-e.repaired:
+		return true
+	default:
+		return false
+	}
+}
+
 // Err returns why writes are refused, or nil.
 func (e *Engine) Err() error { return e.brokenErr() }
 

@@ -2,13 +2,19 @@ package engine_test
 
 import (
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/kevydb/kevy/internal/command"
+	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/testkit/crashfs"
 	"github.com/kevydb/kevy/internal/testkit/faultfs"
 	"github.com/kevydb/kevy/internal/testkit/gate"
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/resp"
 )
 
 // TestFailedLogRefusesWrites fails the write or the fsync of the log: the write in flight and all later
@@ -52,6 +58,67 @@ func TestFailedLogRefusesWrites(t *testing.T) {
 			r.Close()
 		})
 	}
+}
+
+// TestRefusedIsNotRead: under always, the error of a write comes when its key no longer shows it, and a read that has seen it has no reply.
+func TestRefusedIsNotRead(t *testing.T) {
+	fs := faultfs.New(crashfs.New())
+	s := gate.Open(t, fs, 1, &gate.Clock{MS: 1_800_000_000_000})
+	s.E.SetPolicy(log.Always)
+	s.Do("SET a 1")
+	prepare := func(w *resp.Writer, words ...string) *command.Ctx {
+		c := s.E.NewCtx()
+		c.W = w
+		for _, word := range words {
+			c.Args = append(c.Args, []byte(word))
+		}
+		c.Cmd, _ = command.Resolve(c.Args)
+		return c
+	}
+	holds := make(chan struct{})
+	fs.Inject(faultfs.OnPath(".seg", func(op faultfs.Op) error {
+		if op.Kind != faultfs.OpSync {
+			return nil
+		}
+		<-holds
+		return syscall.EIO
+	}))
+	var written engine.Ticket
+	s.E.Run(prepare(new(resp.Writer), "SET", "a", "2"), &written)
+	var seen atomic.Bool
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		var ticket engine.Ticket
+		var w resp.Writer
+		c := prepare(&w, "GET", "a")
+		err := s.E.Script(c, &ticket, func() error { // holds the locks that the repair waits for
+			close(holds)
+			for s.E.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			err := c.Nested(c, nil)
+			time.Sleep(50 * time.Millisecond) // time for an error that comes too early
+			seen.Store(true)
+			return err
+		})
+		if err == nil {
+			err = s.E.Await(&ticket)
+		}
+		if got := string(w.Buf); got != "$1\r\n2\r\n" || err == nil {
+			t.Errorf("a read before the repair: %q, %v", got, err)
+		}
+	})
+	<-holds
+	failed := make(chan error, 1)
+	s.E.OnSafe(&written, func(err error) { failed <- err })
+	if err := <-failed; err == nil || !seen.Load() {
+		t.Errorf("the write's error came before the repair: %v", err)
+	}
+	reader.Wait()
+	if got := s.Do("GET a"); got != "$1\r\n1\r\n" {
+		t.Errorf("after the repair: %q", got)
+	}
+	_ = s.E.Close(false)
 }
 
 // TestReadsGoOn: keys past their deadline do not make a transaction of reads one of writes, which a log that takes nothing more refuses.

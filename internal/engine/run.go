@@ -106,9 +106,9 @@ func (e *Engine) unlock(mask uint64) {
 }
 
 // noteRead makes the reply of a read wait, under always, for what it may have seen: nothing is
-// visible to a client before it is durable.
+// visible to a client before it is durable. After a failure the keyspaces show what is not until they are repaired.
 func (e *Engine) noteRead(mask uint64, t *Ticket) {
-	if e.Policy() != log.Always || e.broken.Load() != nil {
+	if e.Policy() != log.Always || e.broken.Load() != nil && e.isRepaired() {
 		return
 	}
 	for m := mask; m != 0; m &= m - 1 {

@@ -184,10 +184,11 @@ func (e *Engine) OnSafe(t *Ticket, fn func(error)) {
 		}
 		once.Do(func() {
 			e.txns.settle()
-			if err != nil {
-				e.markBroken(err)
+			if err == nil {
+				fn(nil)
+				return
 			}
-			fn(err)
+			go func() { fn(e.lost(err)) }() // this may be called with locks held that the repair needs
 		})
 	}
 	for m := mask; m != 0; m &= m - 1 {
