@@ -44,8 +44,9 @@ const (
 	posTxnMask   = 32
 )
 
-// MaxPayload is the largest payload of a frame in bytes.
-const MaxPayload = 640 << 20
+// MaxPayload is the largest payload of a frame in bytes: a key, a field and a value of 512 MiB each fit, and a frame has less than
+// 2 GiB.
+const MaxPayload = 2000 << 20
 
 // Frame is one decoded frame. Key and Payload point into the reader's buffer: they are valid until
 // its next call.

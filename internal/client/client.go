@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxBulk bounds what one string of a server may make this client hold: the largest payload of a frame.
-	maxBulk = 640 << 20
+	maxBulk = 2000 << 20
 	// eagerBulk is how much is allocated because a server has announced it; more only as it arrives.
 	eagerBulk   = 1 << 20
 	maxDepth    = 8

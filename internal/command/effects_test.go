@@ -381,7 +381,7 @@ func TestMaxBulk(t *testing.T) {
 	h := newHarness(t, 1)
 	h.ctx.MaxBulk = 100
 	h.run("SET", "k", strings.Repeat("x", 60))
-	tooLong := "-" + msgTooLong + "\r\n"
+	tooLong := "-" + MsgTooLong + "\r\n"
 	for _, request := range [][]string{
 		{"APPEND", "k", strings.Repeat("x", 41)}, {"SETRANGE", "k", "99", "xx"}, {"SETRANGE", "n", "100", "x"},
 	} {

@@ -2,6 +2,9 @@ package command
 
 import "bytes"
 
+// MsgTooLong refuses what would make a string longer than any may be.
+const MsgTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+
 // Error texts, byte for byte those of Redis 7.2.
 const (
 	msgSyntax       = "ERR syntax error"
@@ -17,7 +20,6 @@ const (
 	msgOverflow     = "ERR increment or decrement would overflow"
 	msgDecrOverflow = "ERR decrement would overflow"
 	msgNaN          = "ERR increment would produce NaN or Infinity"
-	msgTooLong      = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 	msgOffset       = "ERR offset is out of range"
 	msgCursor       = "ERR invalid cursor"
 	msgExpireNX     = "ERR NX and XX, GT or LT options at the same time are not compatible"

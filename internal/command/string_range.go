@@ -62,7 +62,7 @@ func fits(c *Ctx, size int64, b []byte) bool {
 	if size <= math.MaxInt64-int64(len(b)) && size+int64(len(b)) <= c.maxBulk() {
 		return true
 	}
-	c.W.Error(msgTooLong)
+	c.W.Error(MsgTooLong)
 	return false
 }
 

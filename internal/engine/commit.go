@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/log"
 	"github.com/kevydb/kevy/log/effect"
+	"github.com/kevydb/kevy/state"
 )
 
 // commit logs the planned effects as one group and folds them. On an error nothing has changed.
@@ -18,6 +21,9 @@ func (e *Engine) commit(planned []command.Planned, now int64, cause log.FrameCau
 		return e.commitFlush(planned, now, cause, t)
 	}
 	mask, size := e.extent(planned)
+	if size > state.MaxValue && tooLarge(planned) {
+		return errTooLarge
+	}
 	if err := e.room(mask, size); err != nil {
 		return err
 	}
@@ -39,6 +45,7 @@ func (e *Engine) noteWrite(mask uint64, t *Ticket) {
 
 // extent returns the shards of the planned effects and a bound on their frames' bytes.
 func (e *Engine) extent(planned []command.Planned) (mask uint64, size int) {
+	var bytes int64
 	for i := range planned {
 		p := &planned[i]
 		if p.Shard == command.AllShards {
@@ -46,12 +53,32 @@ func (e *Engine) extent(planned []command.Planned) (mask uint64, size int) {
 		} else {
 			mask |= 1 << p.Shard
 		}
-		size += log.Overhead
+		bytes += log.Overhead
 		for _, a := range p.Effect.Args {
-			size += len(a) + 24
+			bytes += int64(len(a)) + 24
 		}
 	}
-	return mask, size
+	return mask, int(min(bytes, math.MaxInt))
+}
+
+// errTooLarge refuses a command.
+var errTooLarge = errors.New(command.MsgTooLong)
+
+// A frame has room for what a rebuild puts into one at most.
+const _ = uint(log.MaxPayload - 3*state.MaxValue - 1<<20)
+
+// tooLarge reports whether a planned effect has an argument that no key may hold, or does not fit a frame. Requests of clients are
+// bounded; those of programs are not, nor what scripts make.
+func tooLarge(planned []command.Planned) bool {
+	for i := range planned {
+		var size int64
+		for _, a := range planned[i].Effect.Args {
+			if size += int64(len(a)) + 24; len(a) > state.MaxValue || size > log.MaxPayload-1<<10 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // room asks the logs of mask for room, before anything changes. One failed log refuses the writes of all:

@@ -245,9 +245,9 @@ func (e *Engine) SetPolicy(p log.Policy) {
 	}
 }
 
-// SetMaxBulk sets the longest string in bytes that a command may build (proto-max-bulk-len); 0
-// means the most there can be.
-func (e *Engine) SetMaxBulk(n int64) { e.maxBulk.Store(n) }
+// SetMaxBulk sets the longest string in bytes that a command may build (proto-max-bulk-len): at most state.MaxValue, which 0
+// means as well.
+func (e *Engine) SetMaxBulk(n int64) { e.maxBulk.Store(min(n, state.MaxValue)) }
 
 // SetLimits sets the bounds for OBJECT ENCODING: what is written from now on counts against them.
 func (e *Engine) SetLimits(l state.Limits) {
@@ -341,8 +341,9 @@ func (e *Engine) isRepaired() bool {
 // Err returns why writes are refused, or nil.
 func (e *Engine) Err() error { return e.brokenErr() }
 
-// crash ends the process: the log is whole, the state is not. It is a variable only for tests.
-var crash = func(err error) {
+// crash ends the process: the log is whole, the state is not. It panics where nobody recovers, and does not return.
+func crash(err error) {
 	fmt.Fprintln(os.Stderr, "kevy: fatal:", err)
-	panic(err)
+	go func() { panic(err) }()
+	select {}
 }

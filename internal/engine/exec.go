@@ -198,6 +198,10 @@ func (g *group) run(c *command.Ctx, local func(*command.Ctx) error) error {
 		g.e.refuse(c, start, ErrFollower)
 		return nil
 	}
+	if tooLarge(planned) {
+		g.e.refuse(c, start, errTooLarge)
+		return nil
+	}
 	if len(planned) == 0 {
 		if g.e.mayExpire(c) {
 			for _, key := range c.Past() {

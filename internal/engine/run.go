@@ -200,6 +200,9 @@ func Misconf(err error) string {
 	if errors.Is(err, ErrFollower) {
 		return ReadOnly
 	}
+	if errors.Is(err, errTooLarge) {
+		return err.Error()
+	}
 	if errors.Is(err, log.ErrDiskFull) {
 		return "MISCONF The log's disk is full: writes are refused until there is space again. " + err.Error()
 	}

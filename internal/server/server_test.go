@@ -128,6 +128,19 @@ func TestDebug(t *testing.T) {
 
 func msgDebug() string { return "-" + msgDebugDenied }
 
+// TestLongestString: proto-max-bulk-len lets no string grow beyond what a value may have, and no command end the server.
+func TestLongestString(t *testing.T) {
+	c := start(t, testOptions{}).client()
+	c.want("CONFIG SET proto-max-bulk-len 1gb", "+OK")
+	const tooLong = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+	c.want("SETRANGE k 536870911 xx", tooLong)
+	c.want("SETRANGE k 600000000 x", tooLong)
+	c.want("SETBIT k 4294967296 1", "-ERR bit offset is not an integer or out of range")
+	c.want("EXISTS k", ":0")
+	c.want("CONFIG SET proto-max-bulk-len 1mb", "+OK")
+	c.want("SETRANGE k 1048576 x", tooLong)
+}
+
 // TestSlowCommandsLeaveTheLoop: while one client's command takes long, the only loop serves others.
 func TestSlowCommandsLeaveTheLoop(t *testing.T) {
 	s := start(t, testOptions{set: map[string]string{"loops": "1"}})
