@@ -150,7 +150,7 @@ func (l *Log) keepHouse(second bool) {
 	}
 	size := l.w.seg.end.Load()
 	mayTry := l.Err() == nil && time.Now().After(l.w.retryAt)
-	if mayTry && l.w.alloc-size < l.step/2 {
+	if mayTry && (l.w.alloc-size < l.step/2 || l.short.Load()) {
 		_ = l.grow(0) // sticky, or Reserve will find out
 	}
 	if mayTry && l.needsZeros() {

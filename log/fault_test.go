@@ -199,6 +199,23 @@ func TestDiskFull(t *testing.T) {
 	mustOpen(t, o)
 }
 
+// TestSpaceAgain: that a large write was refused is told until there is space, also where enough is reserved for smaller ones.
+func TestSpaceAgain(t *testing.T) {
+	fsys := faultfs.New(vfs.NewMem())
+	d, _ := mustOpen(t, testOptions(fsys))
+	l := d.Log(0)
+	fsys.SetFull(true)
+	if err := l.Reserve(1 << 30); !errors.Is(err, ErrDiskFull) || !l.Stats().DiskFull {
+		t.Fatal(err, l.Stats().DiskFull)
+	}
+	put(t, l, 1)
+	if !l.Stats().DiskFull {
+		t.Fatal("told no more although there is no space")
+	}
+	fsys.SetFull(false)
+	waitFor(t, func() bool { return !l.Stats().DiskFull })
+}
+
 // TestDiskFullAtWrite: without preallocation the full disk shows at the write, which may be short.
 func TestDiskFullAtWrite(t *testing.T) {
 	for _, short := range []bool{false, true} {

@@ -243,6 +243,9 @@ func (l *Log) grow(n int64) error {
 	need := w.seg.end.Load() + l.bytes.Load() - w.bytes + n
 	for _, ahead := range [...]int64{l.step, 0} {
 		to := need + ahead
+		if ahead > 0 && l.short.Load() { // is there space again?
+			to = max(to, w.alloc+ahead)
+		}
 		if to <= w.alloc {
 			break
 		}

@@ -80,6 +80,9 @@ func checkImport(o *migrate.Options, fs *pflag.FlagSet, from string) error {
 		return errors.New("--replace goes with --addr")
 	}
 	o.To = slashed(o.To)
+	if from != "" && (o.DryRun || o.Addr != "") {
+		return errors.New("--from goes with --to")
+	}
 	if o.Addr != "" {
 		a, err := parseHostPort(o.Addr)
 		if err != nil {
@@ -89,9 +92,6 @@ func checkImport(o *migrate.Options, fs *pflag.FlagSet, from string) error {
 	}
 	if from == "" {
 		return nil
-	}
-	if o.DryRun || o.Addr != "" {
-		return errors.New("--from goes with --to")
 	}
 	if !isServer(from) {
 		return errors.New("--from: want redis://[[user]:password@]host[:port] (rediss: TLS)")

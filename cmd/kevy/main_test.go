@@ -104,7 +104,7 @@ func TestStartErrors(t *testing.T) {
 		},
 		"no snapshots": {
 			damaged(t, func(dir string) error { return os.RemoveAll(filepath.Join(dir, "snapshots")) }), nil,
-			[]string{"is damaged", "shard-01.snap", "kevy verify", "--before-damage"},
+			[]string{"is damaged", "/SET: no such file", "kevy verify", "--before-damage"},
 		},
 		"no archive":     {filepath.Join(t.TempDir(), "d"), []string{"--archive-url", "ftp://host/x"}, []string{"archive-url", "want file:///dir or s3://"}},
 		"archive inside": {filepath.Join(stranger, "d"), []string{"--archive-url", "file://" + stranger + "/d/archive"}, []string{"archive-url", "one in the other"}},
