@@ -66,9 +66,11 @@ type FollowerInfo struct {
 	Host  string
 	Port  string
 	Acks  []Ack         // nil: none has come
-	Since time.Duration // since the last one
-	Stock bool          // it is no kevy
-	Knows bool          // it has been told of the replication id that is in force
+	Since time.Duration // since the last one, 0 if none has come
+	// Online: it gets, or has asked for, what follows a copy.
+	Online bool
+	Stock  bool // it is no kevy
+	Knows  bool // it has been told of the replication id that is in force
 }
 
 // Followers returns the followers that are connected, in the order of their ids.
@@ -78,9 +80,12 @@ func (s *Source) Followers() []FollowerInfo {
 	defer s.mu.Unlock()
 	var out []FollowerInfo
 	for _, k := range s.links {
-		at := strings.LastIndexByte(k.addr, ':')
+		at, since := strings.LastIndexByte(k.addr, ':'), time.Duration(0)
+		if !k.acked.IsZero() {
+			since = time.Since(k.acked)
+		}
 		out = append(out, FollowerInfo{
-			ID: k.id, Host: strings.Trim(k.addr[:at], "[]"), Port: k.addr[at+1:], Acks: k.acks, Since: time.Since(k.acked), Stock: k.stock, Knows: k.history == id,
+			ID: k.id, Host: strings.Trim(k.addr[:at], "[]"), Port: k.addr[at+1:], Acks: k.acks, Online: k.acks != nil || k.online, Since: since, Stock: k.stock, Knows: k.history == id,
 		})
 	}
 	slices.SortFunc(out, func(a, b FollowerInfo) int { return strings.Compare(a.ID, b.ID) })

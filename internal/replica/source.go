@@ -94,6 +94,8 @@ type Link struct {
 	heard time.Time // when a command last came or ended, on either connection
 	acks  []Ack
 	acked time.Time // zero: never
+	// online: a stock replica's copy is done.
+	online bool
 }
 
 // Hello begins a link: args are those of REPL.HELLO. remote is the host it comes from; cut closes the connection, from any goroutine. The reply is JSON.

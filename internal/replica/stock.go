@@ -147,6 +147,9 @@ func (s *Stock) begin(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+	src.mu.Lock()
+	s.link.online = true
+	src.mu.Unlock()
 	s.aside(saySelect)
 	return nil
 }

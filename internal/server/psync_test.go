@@ -196,6 +196,9 @@ func TestSyncOnce(t *testing.T) {
 		t.Errorf("%q", tail.got)
 	}
 	c.want("WAIT 1 1", ":0")
+	if got := c.field("replication", "slave0"); !strings.HasPrefix(got, "ip=127.0.0.1,port=0,state=online,offset=0,lag=") {
+		t.Errorf("slave0 is %s", got)
+	}
 	old := &stockPeer{client: s.client()}
 	old.send("SYNC")
 	old.until("SELECT")

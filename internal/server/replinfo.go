@@ -196,7 +196,7 @@ func (r *report) each(name string, followers []replica.FollowerInfo, offset uint
 	for i := range followers {
 		f := &followers[i]
 		state, lag, at := "online", seconds(f.Since), r.srv.ackOffset(f)
-		if f.Acks == nil {
+		if !f.Online {
 			state, lag = "wait_bgsave", 0
 		}
 		fmt.Fprintf(&r.b, "%s%d:ip=%s,port=%s,state=%s,offset=%d,lag=%d", name, i, f.Host, f.Port, state, at, lag)
