@@ -22,6 +22,18 @@ var geoEffectCases = []effectCase{
 	{"", "GEOSEARCHSTORE d k FROMLONLAT 13 38 BYBOX 300 300 km", "", ":0\r\n"},
 }
 
+// TestGeoBits: any score is read as a position, also where the conversion is not defined (values as gcc 12 makes them on x86-64).
+func TestGeoBits(t *testing.T) {
+	for score, want := range map[float64]uint64{
+		math.Inf(1): 0, math.Inf(-1): 1 << 63, -5: 0xfffffffffffffffb, 1e19: 0x8ac7230489e80000, 1e300: 0, 9.3e18: 0x81103cb9fb220000, -1e300: 1 << 63,
+		3479099956230698: 3479099956230698, 2.9: 2,
+	} {
+		if got := geoBits(score); got != want {
+			t.Errorf("%v: %x, want %x", score, got, want)
+		}
+	}
+}
+
 // TestGeoKeys: the keys that a search may store into are among its keys.
 func TestGeoKeys(t *testing.T) {
 	for request, want := range map[string]int{

@@ -96,13 +96,22 @@ func geoScore(long, lat float64) float64 {
 	return float64(geoEncode(long, lat, geoLatMax, geoStepMax).aligned())
 }
 
+// geoBits returns the bits of a cell that a score stands for: of one that no position has, those that a C program on x86-64, as Redis, makes of it.
+func geoBits(score float64) uint64 {
+	switch {
+	case score >= 1<<64:
+		return 0
+	case score >= 1<<63:
+		return uint64(score)
+	case score < -1<<63:
+		return 1 << 63
+	}
+	return uint64(int64(score))
+}
+
 // geoPosition returns the position a score stands for: the middle of its cell.
 func geoPosition(score float64) (long, lat float64) {
-	bits := uint64(int64(score))
-	if score >= 1<<63 {
-		bits = uint64(score)
-	}
-	a := geoCell{bits: bits, step: geoStepMax}.area()
+	a := geoCell{bits: geoBits(score), step: geoStepMax}.area()
 	clamp := func(x, limit float64) float64 { return max(-limit, min(limit, x)) }
 	return clamp((a.minLong+a.maxLong)/2, geoLongMax), clamp((a.minLat+a.maxLat)/2, geoLatMax)
 }
