@@ -2,6 +2,7 @@ package resp
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -58,18 +59,18 @@ func TestKeepAlive(t *testing.T) {
 			c.want("+PONG\r\n")
 			want[nc.LocalAddr().String()] = min(secs, int(maxKeepAlive/time.Second))
 		}
-		found := 0
+		var found atomic.Int64
 		s.Do(func(conns []*Conn) {
 			for _, c := range conns {
 				secs, ok := want[c.RemoteAddr()]
 				if got := keepIdle(t, c); !ok || got != secs {
 					t.Errorf("%s: %d s, want %d", c.RemoteAddr(), got, secs)
 				}
-				found++
+				found.Add(1)
 			}
 		})
-		if found != len(want) {
-			t.Errorf("%d connections", found)
+		if n := int(found.Load()); n != len(want) {
+			t.Errorf("%d connections", n)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func closing() []Step {
 		steps = append(steps, Step{Conn: conn, Cmds: []Command{{Args: []string{"DISCARD"}}}})
 	}
 	steps = append(steps, Step{Cmds: []Command{{Args: []string{"KEYS", "*"}}}})
-	for _, k := range slices.Concat(keyAlphabet, allTyped) {
+	for _, k := range slices.Concat(keyAlphabet, mixedKeys, []string{lexKey}) {
 		s := Step{Conn: 1}
 		for _, verb := range []string{"TYPE", "GET", "PTTL"} {
 			s.Cmds = append(s.Cmds, Command{Args: []string{verb, k}})
@@ -241,7 +241,7 @@ func (g *Gen) key() string {
 	case p < 70:
 		return g.plainKey()
 	case p < 85:
-		return g.pick(allTyped)
+		return g.pick(mixedKeys)
 	}
 	return g.pick(keyAlphabet)
 }

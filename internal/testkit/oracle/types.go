@@ -12,17 +12,18 @@ var typedKeys = map[string][]string{
 	"g": {"geo1", "geo2"}, "p": {"p1", "p2", "p3"}, "b": {"b1", "b2", "b3"},
 }
 
-// lexKey holds members with equal scores: only those are ordered by their bytes.
+// lexKey holds members with equal scores: only those are ordered by their bytes. Commands on any key leave it alone.
 const lexKey = "lex"
 
 // numbersKey is a list of small numbers, for SORT.
 const numbersKey = "numbers"
 
-var allTyped = func() (all []string) {
+// mixedKeys are those that commands on any key take too.
+var mixedKeys = func() (all []string) {
 	for kind := range strings.SplitSeq("hlszxgpb", "") {
 		all = append(all, typedKeys[kind]...)
 	}
-	return append(all, lexKey, numbersKey, placeKey, "w_0", "w_1", "w_2")
+	return append(all, numbersKey, placeKey, "w_0", "w_1", "w_2")
 }()
 
 var pools = func() map[string][]string {
