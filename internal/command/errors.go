@@ -2,8 +2,15 @@ package command
 
 import "bytes"
 
-// MsgTooLong refuses what would make a string longer than any may be.
-const MsgTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+// Error texts, byte for byte those of Redis 7.2, that other packages reply with too.
+const (
+	// MsgTooLong refuses what would make a string longer than any may be.
+	MsgTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+	// MsgIntRange refuses what is no int of C.
+	MsgIntRange = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	// MsgZeroOrOne refuses what is a number, but neither 0 nor 1.
+	MsgZeroOrOne = "ERR value is out of range, value must between 0 and 1"
+)
 
 // Error texts, byte for byte those of Redis 7.2.
 const (
@@ -11,9 +18,8 @@ const (
 	msgWrongType    = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	msgNotInteger   = "ERR value is not an integer or out of range"
 	msgNotFloat     = "ERR value is not a valid float"
-	msgIntRange     = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	msgLongRange    = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
 	msgNotPositive  = "ERR value is out of range, must be positive"
-	msgZeroOrOne    = "ERR value is out of range, value must between 0 and 1"
 	msgNoKey        = "ERR no such key"
 	msgSameObject   = "ERR source and destination objects are the same"
 	msgDBRange      = "ERR DB index is out of range"

@@ -128,7 +128,6 @@ const (
 	msgHashInteger  = "ERR hash value is not an integer"
 	msgHashFloat    = "ERR hash value is not a float"
 	msgInfinite     = "ERR value is NaN or Infinity"
-	msgLongRange    = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
 	msgOutOfRange   = "ERR value is out of range"
 	msgNoFields     = "ERR Mandatory argument FIELDS is missing or not at the right position"
 	msgNumFields    = "ERR The `numfields` parameter must match the number of arguments"

@@ -10,7 +10,6 @@ import (
 const (
 	msgRankZero = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... " +
 		"or use negative to start from the end of the list"
-	msgRankRange   = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
 	msgCountNeg    = "ERR COUNT can't be negative"
 	msgMaxLenNeg   = "ERR MAXLEN can't be negative"
 	msgIndexRange  = "ERR index out of range"
@@ -46,7 +45,7 @@ func parsePos(args [][]byte) (o posOptions, bad errorText) {
 			if o.rank, bad = intArg(value); bad == "" && o.rank == 0 {
 				bad = msgRankZero
 			} else if o.rank == math.MinInt64 {
-				bad = msgRankRange
+				bad = msgLongRange
 			}
 		case isWord(args[i], "count"):
 			o.count, bad = positiveArg(value, msgCountNeg)

@@ -50,7 +50,7 @@ func int32Arg(b []byte) (int64, errorText) {
 	case !ok:
 		return 0, msgNotInteger
 	case n < math.MinInt32 || n > math.MaxInt32:
-		return 0, msgIntRange
+		return 0, MsgIntRange
 	}
 	return n, ""
 }

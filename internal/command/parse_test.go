@@ -156,8 +156,8 @@ func TestParseWait(t *testing.T) {
 		want string
 	}{
 		{[]string{"1", "2", "100"}, ""},
-		{[]string{"2", "2", "100"}, msgZeroOrOne},
-		{[]string{"-1", "2", "100"}, msgZeroOrOne},
+		{[]string{"2", "2", "100"}, MsgZeroOrOne},
+		{[]string{"-1", "2", "100"}, MsgZeroOrOne},
 		{[]string{"x", "2", "100"}, msgNotInteger},
 		{[]string{"0", "-2", "100"}, msgNotPositive},
 		{[]string{"0", "0", "-100"}, msgTimeoutNeg},

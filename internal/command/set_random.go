@@ -12,8 +12,6 @@ import (
 // maxSetDraws bounds what SRANDMEMBER with a negative count makes of a few bytes of request.
 const maxSetDraws = 1 << 26
 
-const msgSetRange = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
-
 // planSPop plans SPOP key [count].
 func planSPop(c *Ctx) {
 	switch len(c.Args) {
@@ -89,7 +87,7 @@ func planSRandMember(c *Ctx) {
 func srandCount(c *Ctx) {
 	count, bad := intArg(c.Args[2])
 	if bad == "" && count == math.MinInt64 {
-		bad = msgSetRange
+		bad = msgLongRange
 	}
 	if bad != "" {
 		c.W.Error(bad)
@@ -101,7 +99,7 @@ func srandCount(c *Ctx) {
 	case !found || count == 0:
 		c.W.Array(0)
 	case count < -maxSetDraws:
-		c.W.Error(msgIntRange)
+		c.W.Error(MsgIntRange)
 	case count < 0:
 		c.W.Array(int(-count))
 		var num [20]byte

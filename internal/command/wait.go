@@ -17,7 +17,7 @@ func ParseWaitAOF(args [][]byte, now int64) (local, replicas, timeout int64, bad
 		return 0, 0, 0, bad
 	}
 	if local < 0 || local > 1 {
-		return 0, 0, 0, msgZeroOrOne
+		return 0, 0, 0, MsgZeroOrOne
 	}
 	if replicas, bad = intArg(args[2]); bad == "" && replicas < 0 {
 		bad = msgNotPositive

@@ -144,7 +144,7 @@ func planZRandMember(c *Ctx) {
 	}
 	n, bad := intArg(c.Args[2])
 	if bad == "" && n == math.MinInt64 {
-		bad = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
+		bad = msgLongRange
 	}
 	scores := len(c.Args) == 4
 	switch {

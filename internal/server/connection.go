@@ -56,7 +56,7 @@ func selectCommand(s *session, args [][]byte) {
 	case !ok:
 		s.w.Error(msgNotInteger)
 	case !isInt32(n):
-		s.w.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
+		s.w.Error(command.MsgIntRange)
 	case n != 0:
 		s.w.Error("ERR DB index is out of range")
 	default:

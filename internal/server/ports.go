@@ -39,6 +39,8 @@ type listener struct {
 	stop func() // nil: it is not open
 }
 
+func (p *ports) all() []*openPort { return []*openPort{&p.tcp, &p.tls, &p.metrics} }
+
 func (p *ports) init(srv *Server) {
 	p.srv = srv
 	p.tcp.init(srv, "--port", func(c *config.Config) int64 { return c.Port }, srv.listenTo(nil))
@@ -63,7 +65,7 @@ func (srv *Server) Listen() error {
 	srv.cfgMu.Lock()
 	defer srv.cfgMu.Unlock()
 	cfg, p := srv.config(), &srv.ports
-	for _, x := range []*openPort{&p.tcp, &p.tls, &p.metrics} {
+	for _, x := range p.all() {
 		if x.of(cfg) == 0 {
 			continue
 		}
@@ -99,7 +101,7 @@ func (p *ports) apply(cfg *config.Config, keys []*config.Key) error {
 		switch k.Name {
 		case "bind":
 			why = "Failed to bind to specified addresses."
-			for _, x := range []*openPort{&p.tcp, &p.tls, &p.metrics} {
+			for _, x := range p.all() {
 				if err == nil {
 					err = x.move(cfg)
 				}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/replica"
 	"github.com/kevydb/kevy/resp"
 )
@@ -64,7 +65,7 @@ func replconfCommand(s *session, args [][]byte) {
 				s.w.Error(msgNotInteger)
 				return
 			case n < 0 || n > 1:
-				s.w.Error("ERR value is out of range, value must between 0 and 1")
+				s.w.Error(command.MsgZeroOrOne)
 				return
 			}
 			s.stock.copyOnly = n == 1

@@ -127,12 +127,18 @@ func kevyRun(t *testing.T, args ...string) string {
 func stock(t *testing.T, flags ...string) (*proc.Server, *Target) {
 	t.Helper()
 	s := proc.RedisForTest(t, flags...)
-	target := &Target{Name: "redis-server", Addr: s.Addr}
-	t.Cleanup(target.Close)
-	if err := target.reset(); err != nil {
+	return s, emptied(t, "redis-server", s)
+}
+
+// emptied empties a server and connects to it.
+func emptied(t *testing.T, name string, s *proc.Server) *Target {
+	t.Helper()
+	x := target(name, s)
+	t.Cleanup(x.Close)
+	if err := x.reset(); err != nil {
 		t.Fatal(err)
 	}
-	return s, target
+	return x
 }
 
 // TestImportRDB imports what SAVE of a stock redis-server writes, into a new directory and into a running server.

@@ -363,11 +363,7 @@ func stockReplica(t *testing.T, srv *proc.Server, link *proc.Proxy) *wire.Conn {
 // time, and then has the same keys by DUMP. WAIT at kevy counts it.
 func TestStockReplica(t *testing.T) {
 	srv := proc.ForTest(t, "--shards", "3")
-	kevy := &Target{Name: "kevy", Addr: srv.Addr}
-	t.Cleanup(kevy.Close)
-	if err := kevy.reset(); err != nil {
-		t.Fatal(err)
-	}
+	kevy := emptied(t, "kevy", srv)
 	play(t, kevy, 900)
 	link := proc.NewProxy(t, srv.Port)
 	r := stockReplica(t, srv, link)

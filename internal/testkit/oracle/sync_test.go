@@ -24,11 +24,7 @@ func TestSync(t *testing.T) {
 		t.Skip("no redis-cli")
 	}
 	srv := proc.ForTest(t, "--shards", "3")
-	kevy := &Target{Name: "kevy", Addr: srv.Addr}
-	t.Cleanup(kevy.Close)
-	if err := kevy.reset(); err != nil {
-		t.Fatal(err)
-	}
+	kevy := emptied(t, "kevy", srv)
 	play(t, kevy, 930)
 	c, dir := kevy.conns[1], t.TempDir()
 	if _, err := c.Must("FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nredis.register_function('f', function() return 1 end)"); err != nil {
