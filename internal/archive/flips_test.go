@@ -76,6 +76,26 @@ func (w *wounded) check(what string, s archive.Store, named ...string) {
 	}
 }
 
+// swapHeaders swaps objects that are a segment's header and no more. A header ends with the CRC32C of the rest of it, so that the
+// objects all have one checksum; the header tells whose it is, and what is named is the segment's file.
+func (w *wounded) swapHeaders(files archive.Store, objects []string) {
+	t := w.l.t
+	t.Helper()
+	if len(objects) < 2 {
+		t.Fatalf("%d objects are a header only", len(objects))
+	}
+	for i, other := range objects[1:] {
+		name := objects[i]
+		o := map[string][]byte{name: content(t, files, other), other: content(t, files, name)}
+		w.check("swapped headers "+name, &spoiled{files, o}, strings.TrimSuffix(name, bareParts), strings.TrimSuffix(other, bareParts))
+	}
+}
+
+// bareParts ends the name of an object that is a segment's header and no more, after the file's name.
+const bareParts = ".0-128"
+
+func bareHeader(object string) bool { return strings.HasSuffix(object, ".seg"+bareParts) }
+
 func (w *wounded) point(what string, h *history.History, p history.Point, x *instant) {
 	t := w.l.t
 	t.Helper()
@@ -108,6 +128,10 @@ func wound(t *testing.T, seed uint64, store archive.Store) *wounded {
 	l.record()
 	l.pass()
 	l.save()
+	for range 2 {
+		l.kill(false) // what begins anew has a segment of a header only
+		l.pass()
+	}
 	l.write(5)
 	l.record()
 	l.s.Clock.Advance(10)
@@ -159,8 +183,12 @@ func TestObjects(t *testing.T) {
 			"nothing of": {name: {}},
 			"swapped":    {name: content(t, files, other), other: whole},
 		} {
+			if what == "swapped" && bareHeader(name) && bareHeader(other) {
+				continue // swapHeaders
+			}
 			w.check(what+" "+name, &spoiled{files, o}, name, other)
 		}
 	}
+	w.swapHeaders(files, slices.DeleteFunc(objects, func(name string) bool { return !bareHeader(name) }))
 	t.Logf("%d objects, %d restores refused, %d right", len(objects), w.refused, w.right)
 }

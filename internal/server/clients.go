@@ -112,6 +112,9 @@ func (s *session) publish() {
 	active := s.conn.LastActive()
 	s.pub.mu.Lock()
 	defer s.pub.mu.Unlock()
+	if s.pub.gone {
+		return // its connection closed in this turn: another goroutine may be giving up what it holds
+	}
 	i := &s.pub.clientInfo
 	i.argvBytes, i.queryUsed, i.queryFree = args, used, free
 	i.output = s.conn.Unsent()
