@@ -215,7 +215,14 @@ func (o *order) ascend(start []byte, f func(r arena.Ref) bool) {
 		if first {
 			i, first = o.seek(w, start), false
 		}
-		for _, e := range w[i : leafLen(w)+1] {
+		entries := w[i : leafLen(w)+1]
+		for _, e := range entries[:min(ascendAhead, len(entries))] {
+			o.a.Prefetch(refOf(e), 0, prefetched)
+		}
+		for i, e := range entries {
+			if i+ascendAhead < len(entries) {
+				o.a.Prefetch(refOf(entries[i+ascendAhead]), 0, prefetched)
+			}
 			if !f(refOf(e)) {
 				return false
 			}
@@ -223,6 +230,9 @@ func (o *order) ascend(start []byte, f func(r arena.Ref) bool) {
 		return true
 	})
 }
+
+// ascendAhead is how many records before their turn the processor is asked to bring one.
+const ascendAhead = 8
 
 // frozen returns a copy that does not change, as long as the arena is pinned.
 func (o *order) frozen() order { return order{a: o.a, t: o.t.Clone()} }

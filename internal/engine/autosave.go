@@ -14,6 +14,8 @@ type SnapshotPolicy struct {
 	Rules []SaveRule
 	// GrowthPercent takes one when the log since the newest set has grown by that much of the set's
 	// frames, and both together are more than GrowthMin bytes, or by more than 256 generations; 0: never.
+	// While writers are faster than that the next one waits four times as long as the last one took, unless
+	// the log grows by four times as much.
 	GrowthPercent, GrowthMin int64
 	// Keep is how many sets stay, the newest included; less than 1 means 1.
 	Keep int
@@ -39,6 +41,10 @@ const (
 	// manyGenerations is how many may begin after the newest set until another one is due, however little they hold: each is a file
 	// in every shard, and a line of the manifest, which is written anew at each FLUSHALL.
 	manyGenerations = 256
+	// restTimes is how many times as long as a set took no other one is taken for the log's growth, so that those take a fifth of
+	// the time at most, until the log has grown by restGrowth times what asks for one.
+	restTimes  = 4
+	restGrowth = 4
 )
 
 func backoff(failures int) time.Duration {
@@ -155,7 +161,7 @@ func (c *checkpointer) scheduled() (kind SaveKind, ok bool) {
 // due reports whether a rule or the log's growth wants a snapshot.
 func (c *checkpointer) due() (kind SaveKind, ok bool) {
 	c.mu.Lock()
-	p, s, many := c.policy, c.status, c.many
+	p, s, many, rest := c.policy, c.status, c.many, c.restMS
 	c.mu.Unlock()
 	now := c.e.now()
 	if s.Running || now < s.RetryMS || len(p.Rules) == 0 && p.GrowthPercent == 0 || c.e.broken.Load() != nil {
@@ -167,7 +173,11 @@ func (c *checkpointer) due() (kind SaveKind, ok bool) {
 			return SaveData, true
 		}
 	}
-	large := grown > 0 && s.BaseBytes+grown > p.GrowthMin && float64(grown)*100 >= float64(s.BaseBytes)*float64(p.GrowthPercent)
+	enough := float64(s.BaseBytes) * float64(p.GrowthPercent) / 100
+	if now < rest {
+		enough *= restGrowth
+	}
+	large := grown > 0 && s.BaseBytes+grown > p.GrowthMin && float64(grown) >= enough
 	if p.GrowthPercent > 0 && (large || c.e.generationsSince() > many) {
 		return RewriteLog, true
 	}

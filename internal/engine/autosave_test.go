@@ -107,6 +107,47 @@ func TestSnapshotByGrowth(t *testing.T) {
 	s.Close()
 }
 
+// TestSnapshotRests: for the log's growth sets take a fifth of the time at most, until it has grown four times as much.
+func TestSnapshotRests(t *testing.T) {
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, crashfs.New(), 2, clock)
+	defer s.Close()
+	fill := func(n int) {
+		for i := range n {
+			s.Do(fmt.Sprintf("SET k%d %s", i, strings.Repeat("v", 900)))
+		}
+	}
+	slow := func(sets int) { // takes a second
+		release := s.E.HoldAll()
+		go func() { _ = s.E.BGSave(engine.RewriteLog) }()
+		until(t, s, "a snapshot that runs", func(st engine.SaveStatus) bool { return st.Running })
+		clock.Advance(1000)
+		release()
+		if st := until(t, s, "a slow snapshot", count(sets)); st.ByKind[engine.RewriteLog].TookMS != 1000 {
+			t.Fatalf("took %d ms", st.ByKind[engine.RewriteLog].TookMS)
+		}
+	}
+	fill(20)
+	slow(1)
+	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: 100, GrowthMin: 32 << 10})
+	fill(25)
+	clock.Advance(3999)
+	if s.E.AutoSnapshot() {
+		t.Error("due amid the rest")
+	}
+	clock.Advance(1)
+	s.E.AutoSnapshot() // unless it has been seen already
+	until(t, s, "a snapshot after the rest", count(2))
+	slow(3)
+	fill(75)
+	if s.E.AutoSnapshot() {
+		t.Error("due although the log has grown by less than four times")
+	}
+	fill(30)
+	s.E.AutoSnapshot()
+	until(t, s, "a snapshot that can't wait", count(4))
+}
+
 // TestFailedSnapshots: a failure is shown, keeps the old set, and is tried again, later each time.
 // TestSnapshotByGenerations: FLUSHALLs ask for a snapshot although the log hardly grows, so that segments and the lines of the manifest, which each of them
 // writes, do not become more and more.

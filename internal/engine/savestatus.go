@@ -79,7 +79,8 @@ type checkpointer struct {
 	closed bool
 	status SaveStatus
 	policy SnapshotPolicy
-	many   int // manyGenerations, but in tests
+	many   int   // manyGenerations, but in tests
+	restMS int64 // unix ms until which the log's growth should not ask for a set
 
 	wake chan struct{} // for auto; nil: there is none
 	quit chan struct{}
@@ -179,6 +180,7 @@ func (c *checkpointer) end(set *snapshot.Set, err error) {
 	k.Err, k.TookMS, k.Tried = err, now-s.StartedMS, true
 	if err == nil {
 		s.note(set)
+		c.restMS = now + restTimes*k.TookMS
 		s.Count++
 		k.Count++
 		s.Failures, s.RetryMS = 0, 0
