@@ -137,16 +137,16 @@ func (p *instant) is(b *history.Built) bool {
 	return strings.Contains(p.digest, sum)
 }
 
-func (p *past) must(h *history.History, pt history.Point, want *instant) *history.Built {
+func (p *past) must(h *history.History, pt history.Point, want *instant) *history.Plan {
 	p.t.Helper()
 	b, err := h.Build(pt, nil, nil)
 	if err != nil {
 		p.t.Fatalf("%s, %s: %v", pt, want, err)
 	}
+	defer b.Release()
 	if !want.is(b) {
 		_, sum := b.Digest(nil, want.ms)
 		p.t.Errorf("%s, %s: digest %s, was %q (from set %q)", pt, want, sum, want.digest, b.Plan.Set)
 	}
-	p.t.Cleanup(b.Release)
-	return b
+	return b.Plan
 }

@@ -231,9 +231,9 @@ func TestForkIsOneState(t *testing.T) {
 	p.s.Do("SET later 1")
 	h := p.open()
 	for _, at := range [][]log.Cursor{starts, ends, {starts[0], ends[1], starts[2]}} {
-		b := p.must(h, history.At(at...), empty)
-		if b.Plan.Frames != 0 || b.Plan.Set == "" {
-			t.Errorf("%v: %d frames from set %q, want none from the set that lies there", at, b.Plan.Frames, b.Plan.Set)
+		plan := p.must(h, history.At(at...), empty)
+		if plan.Frames != 0 || plan.Set == "" {
+			t.Errorf("%v: %d frames from set %q, want none from the set that lies there", at, plan.Frames, plan.Set)
 		}
 	}
 	p.s.Close()

@@ -83,8 +83,8 @@ func TestRebuilt(t *testing.T) {
 					p.must(h, history.AtTime(x.ms), x)
 				}
 			}
-			b := p.must(h, history.Latest(), &p.instants[len(p.instants)-1])
-			if notes := strings.Join(b.Plan.Notes, "\n"); !strings.Contains(notes, "made anew") {
+			plan := p.must(h, history.Latest(), &p.instants[len(p.instants)-1])
+			if notes := strings.Join(plan.Notes, "\n"); !strings.Contains(notes, "made anew") {
 				t.Errorf("notes: %s", notes)
 			}
 		}
