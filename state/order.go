@@ -45,6 +45,9 @@ const (
 	countMask  = 1<<countBits - 1
 	leafSparse = leafMax / 4     // below this a leaf looks for a neighbour to merge with
 	leafMerged = leafMax * 3 / 4 // and merges if both together have no more than this
+
+	// ascendAhead is how many records before its turn the processor is asked to bring one.
+	ascendAhead = 8
 )
 
 func lessFence(a, b fence) bool { return a.sep < b.sep }
@@ -230,9 +233,6 @@ func (o *order) ascend(start []byte, f func(r arena.Ref) bool) {
 		return true
 	})
 }
-
-// ascendAhead is how many records before their turn the processor is asked to bring one.
-const ascendAhead = 8
 
 // frozen returns a copy that does not change, as long as the arena is pinned.
 func (o *order) frozen() order { return order{a: o.a, t: o.t.Clone()} }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -92,7 +93,7 @@ func (w *wounded) swapHeaders(files archive.Store, objects []string) {
 }
 
 // bareParts ends the name of an object that is a segment's header and no more, after the file's name.
-const bareParts = ".0-128"
+var bareParts = fmt.Sprintf(".0-%d", log.HeaderBytes)
 
 func bareHeader(object string) bool { return strings.HasSuffix(object, ".seg"+bareParts) }
 

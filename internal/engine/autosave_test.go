@@ -66,18 +66,20 @@ func TestSaveRules(t *testing.T) {
 	s.Close()
 }
 
+// overwrite sets n keys to values of 900 bytes.
+func overwrite(s *gate.Store, n int) {
+	for i := range n {
+		s.Do(fmt.Sprintf("SET k%d %s", i, strings.Repeat("v", 900)))
+	}
+}
+
 // TestSnapshotByGrowth: the log's growth asks for snapshots, counts over restarts and over FLUSHALL.
 func TestSnapshotByGrowth(t *testing.T) {
 	fs := crashfs.New()
 	clock := &gate.Clock{MS: 1_800_000_000_000}
 	policy := engine.SnapshotPolicy{GrowthPercent: 100, GrowthMin: 32 << 10}
 	s := gate.Open(t, fs, 2, clock)
-	fill := func(n int) {
-		for i := range n {
-			s.Do(fmt.Sprintf("SET k%d %s", i, strings.Repeat("v", 900)))
-		}
-	}
-	fill(20)
+	overwrite(s, 20)
 	s.E.SetSnapshotPolicy(policy)
 	if s.E.AutoSnapshot() {
 		t.Error("20 KiB are less than the 32 that are the least")
@@ -92,17 +94,17 @@ func TestSnapshotByGrowth(t *testing.T) {
 	if n := s.E.Stats().LogGrown; n <= grown {
 		t.Errorf("grown by %d bytes after FLUSHALL, %d before", n, grown)
 	}
-	fill(20)
+	overwrite(s, 20)
 	s.E.SetSnapshotPolicy(policy)
 	st := until(t, s, "a snapshot by growth", count(1))
 	if st.ByKind[engine.RewriteLog].Count != 1 || st.BaseBytes < 18<<10 || s.E.Stats().LogGrown != 0 {
 		t.Errorf("%+v, grown %d", st, s.E.Stats().LogGrown)
 	}
-	fill(15)
+	overwrite(s, 15)
 	if s.E.AutoSnapshot() {
 		t.Error("15 KiB are less than 100% of 20")
 	}
-	fill(8)
+	overwrite(s, 8)
 	until(t, s, "another snapshot by growth", count(2))
 	s.Close()
 }
@@ -112,11 +114,6 @@ func TestSnapshotRests(t *testing.T) {
 	clock := &gate.Clock{MS: 1_800_000_000_000}
 	s := gate.Open(t, crashfs.New(), 2, clock)
 	defer s.Close()
-	fill := func(n int) {
-		for i := range n {
-			s.Do(fmt.Sprintf("SET k%d %s", i, strings.Repeat("v", 900)))
-		}
-	}
 	slow := func(sets int) { // takes a second
 		release := s.E.HoldAll()
 		go func() { _ = s.E.BGSave(engine.RewriteLog) }()
@@ -127,10 +124,10 @@ func TestSnapshotRests(t *testing.T) {
 			t.Fatalf("took %d ms", st.ByKind[engine.RewriteLog].TookMS)
 		}
 	}
-	fill(20)
+	overwrite(s, 20)
 	slow(1)
 	s.E.SetSnapshotPolicy(engine.SnapshotPolicy{GrowthPercent: 100, GrowthMin: 32 << 10})
-	fill(25)
+	overwrite(s, 25)
 	clock.Advance(3999)
 	if s.E.AutoSnapshot() {
 		t.Error("due amid the rest")
@@ -139,16 +136,15 @@ func TestSnapshotRests(t *testing.T) {
 	s.E.AutoSnapshot() // unless it has been seen already
 	until(t, s, "a snapshot after the rest", count(2))
 	slow(3)
-	fill(75)
+	overwrite(s, 75)
 	if s.E.AutoSnapshot() {
 		t.Error("due although the log has grown by less than four times")
 	}
-	fill(30)
+	overwrite(s, 30)
 	s.E.AutoSnapshot()
 	until(t, s, "a snapshot that can't wait", count(4))
 }
 
-// TestFailedSnapshots: a failure is shown, keeps the old set, and is tried again, later each time.
 // TestSnapshotByGenerations: FLUSHALLs ask for a snapshot although the log hardly grows, so that segments and the lines of the manifest, which each of them
 // writes, do not become more and more.
 func TestSnapshotByGenerations(t *testing.T) {
@@ -174,6 +170,7 @@ func TestSnapshotByGenerations(t *testing.T) {
 	}
 }
 
+// TestFailedSnapshots: a failure is shown, keeps the old set, and is tried again, later each time.
 func TestFailedSnapshots(t *testing.T) {
 	base := crashfs.New()
 	fs := faultfs.New(base)
