@@ -1,6 +1,13 @@
 package arena
 
-import "golang.org/x/sys/unix"
+import (
+	"unsafe"
 
-// adviseHuge asks for huge pages: random access over gigabytes is bound by address translation.
-func adviseHuge(c *chunk) { _ = unix.Madvise(c[:], unix.MADV_HUGEPAGE) }
+	"golang.org/x/sys/unix"
+)
+
+// adviseHuge asks for huge pages for n bytes at p: random access over gigabytes is bound by address translation. It comes before anything is read there, a check of
+// the pointer against nil included (what p[:] of a pointer to an array does): memory whose first byte has been read has small pages for good.
+func adviseHuge(p unsafe.Pointer, n int) {
+	_ = unix.Madvise(unsafe.Slice((*byte)(p), n), unix.MADV_HUGEPAGE)
+}

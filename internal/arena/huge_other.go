@@ -2,5 +2,7 @@
 
 package arena
 
+import "unsafe"
+
 // adviseHuge does nothing: huge pages are asked for on Linux only.
-func adviseHuge(*chunk) {}
+func adviseHuge(unsafe.Pointer, int) {}

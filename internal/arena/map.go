@@ -29,18 +29,18 @@ func unmapBytes(p unsafe.Pointer, n int) {
 	}
 }
 
-// mapChunk maps a chunk aligned for huge pages.
-func mapChunk() *chunk {
+// mapChunk maps the bytes of a chunk, aligned for huge pages.
+func mapChunk() unsafe.Pointer {
 	p := mapBytes(1 << chunkShift)
 	if uintptr(p)%hugePage == 0 {
-		return (*chunk)(p)
+		return p
 	}
 	unmapBytes(p, 1<<chunkShift)
 	p = mapBytes(1<<chunkShift + hugePage)
 	lead := int(hugePage - uintptr(p)%hugePage)
 	unmapBytes(p, lead)
 	unmapBytes(unsafe.Add(p, lead+1<<chunkShift), hugePage-lead)
-	return (*chunk)(unsafe.Add(p, lead))
+	return unsafe.Add(p, lead)
 }
 
 // clearResident gives the pages' memory back to the system; they read as anything afterwards.

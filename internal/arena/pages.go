@@ -11,7 +11,7 @@ const (
 	keepDirtyShare = 8
 	// hugeFrom is the chunk number from which huge pages are asked for: a small keyspace must not
 	// pay 2 MiB for its first key.
-	hugeFrom = 4
+	hugeFrom = 1
 )
 
 // takePages returns the id of the first of n free pages in a row.
@@ -59,11 +59,11 @@ func (a *Arena) givePages(id uint32, n int) {
 // addChunk maps a chunk and returns its number.
 func (a *Arena) addChunk() int {
 	i := a.takeNumbers(1)
-	c := mapChunk()
+	p := mapChunk()
 	if i >= hugeFrom {
-		adviseHuge(c)
+		adviseHuge(p, 1<<chunkShift)
 	}
-	a.chunks[i] = c
+	a.chunks[i] = (*chunk)(p)
 	a.info[i] = chunkInfo{pages: new([chunkPages]page), freeMask: ^uint64(0)}
 	a.stats.Mapped += 1 << chunkShift
 	return i
