@@ -82,7 +82,7 @@ func Replica(ctx context.Context, path string, o FeedOptions) (r ReplicaResult, 
 	o.EnsureDefaults()
 	b := &replicaBench{path: path, o: &o}
 	for _, t := range []**Target{&b.source, &b.replica} {
-		if *t, err = Open("", path); err != nil {
+		if *t, err = Open("", path, NoSnapshots...); err != nil {
 			return r, err
 		}
 		defer func() { err = errors.Join(err, (*t).Close()) }()
@@ -102,43 +102,41 @@ func Replica(ctx context.Context, path string, o FeedOptions) (r ReplicaResult, 
 	return r, err
 }
 
-// rounds measures SET without the replica and with it, and its catching up between.
+// rounds measures SET without the replica and with it, in turn, and its catching up each time that it comes back.
 func (b *replicaBench) rounds(ctx context.Context, r *ReplicaResult) error {
 	var rows [2][]ReplicaRow
 	var caught []CatchUpRow
+	attached := true
 	if _, err := b.attach(ctx); err != nil { // the full copy
 		return err
 	}
-	for range b.o.Rounds {
-		if err := b.detach(); err != nil {
-			return err
-		}
-		for n := range rows {
-			if n == 1 {
+	for round := range b.o.Rounds {
+		for turn := range rows {
+			n := TurnOf(round, turn, len(rows))
+			if attached && n == 0 {
+				if err := b.detach(); err != nil {
+					return err
+				}
+			}
+			if !attached && n == 1 {
 				row, err := b.attach(ctx)
 				if err != nil {
 					return err
 				}
 				caught = append(caught, row)
 			}
+			attached = n == 1
 			row, err := b.write(ctx, n)
 			if err != nil {
 				return err
 			}
 			rows[n] = append(rows[n], row)
 		}
-		if err := inStep(ctx, b.source, b.replica); err != nil {
-			return err
-		}
 	}
-	for n := range rows {
-		w := ReplicaRow{Replicas: n}
-		w.Rate = medianOf(rows[n], func(r ReplicaRow) float64 { return r.Rate })
-		w.Source = medianOf(rows[n], func(r ReplicaRow) float64 { return r.Source })
-		w.Replica = medianOf(rows[n], func(r ReplicaRow) float64 { return r.Replica })
-		r.Writes = append(r.Writes, w)
-		r.Writes[n].Ratio, r.Writes[n].CPURatio = ratio(w.Rate, r.Writes[0].Rate), ratio(w.Source, r.Writes[0].Source)
+	if _, err := b.attach(ctx); err != nil {
+		return err
 	}
+	r.Writes = replicaRows(rows)
 	r.CatchUp = CatchUpRow{
 		Frames:  medianOf(caught, func(r CatchUpRow) float64 { return r.Frames }),
 		Rate:    medianOf(caught, func(r CatchUpRow) float64 { return r.Rate }),
@@ -146,6 +144,26 @@ func (b *replicaBench) rounds(ctx context.Context, r *ReplicaResult) error {
 		Replica: medianOf(caught, func(r CatchUpRow) float64 { return r.Replica }),
 	}
 	return nil
+}
+
+// replicaRows are the medians. The ratios are medians of the rounds' ratios, as a machine that others share changes its speed between rounds more
+// than within one.
+func replicaRows(rows [2][]ReplicaRow) (out []ReplicaRow) {
+	for n := range rows {
+		for i := range rows[n] {
+			rows[n][i].Ratio = ratio(rows[n][i].Rate, rows[0][i].Rate)
+			rows[n][i].CPURatio = ratio(rows[n][i].Source, rows[0][i].Source)
+		}
+		out = append(out, ReplicaRow{
+			Replicas: n,
+			Rate:     medianOf(rows[n], func(r ReplicaRow) float64 { return r.Rate }),
+			Source:   medianOf(rows[n], func(r ReplicaRow) float64 { return r.Source }),
+			Replica:  medianOf(rows[n], func(r ReplicaRow) float64 { return r.Replica }),
+			Ratio:    medianOf(rows[n], func(r ReplicaRow) float64 { return r.Ratio }),
+			CPURatio: medianOf(rows[n], func(r ReplicaRow) float64 { return r.CPURatio }),
+		})
+	}
+	return out
 }
 
 // write measures SET once.

@@ -34,6 +34,9 @@ func KevyCommand(flags ...string) Command {
 	}
 }
 
+// NoSnapshots are flags with which kevy, like redis-server, writes no snapshots of its own accord: a stretch of a few seconds holds one or none.
+var NoSnapshots = []string{"--auto-aof-rewrite-percentage", "0"}
+
 // Server is a server process that this package started, and ends.
 type Server struct {
 	Name string

@@ -42,12 +42,12 @@ type inbound struct {
 	queue []Foreign    // contiguous runs: neighbours are of different generations
 	st    *log.Stream  // over what is left of the first one; nil: to be made
 	read  int64        // bytes of that which are decoded
-	asked int64        // bytes of it whose keys the processor has been asked to bring
 	head  foreignGroup // the first group of queue, if it is there as a whole
 	ready bool         // head is
+	bad   error        // what is wrong with the frame behind head; nil: nothing is known
 }
 
-// foreignGroup is a group that has been decoded and checked.
+// foreignGroup is a group that has been decoded and checked, or several that lie one behind the other on one shard alone.
 type foreignGroup struct {
 	start   log.Cursor
 	raw     []byte
@@ -57,6 +57,13 @@ type foreignGroup struct {
 	effects []effect.Effect // the first n are the group's; they point into raw
 	n       int
 }
+
+// What is applied at once of groups that are of one frame on one shard: that many frames, and about that many bytes. What a group costs beside its
+// frames is then paid once, and memory is waited for once.
+const (
+	runFrames = keysAhead
+	runBytes  = 16 << 10
+)
 
 // NewApplier returns an Applier that begins where the logs end. REQUIRES: the store follows; no other Applier is in use.
 func (e *Engine) NewApplier() *Applier {
@@ -191,10 +198,10 @@ func (a *Applier) batch(i int) (more bool, err error) {
 	defer func() { e.finish(locked, now) }()
 	for size := 0; size < applyHold; {
 		g := &in.head
-		a.prefetch(in, sh)
 		if err := e.room(1<<i, len(g.raw)+log.Overhead); err != nil {
 			return false, err
 		}
+		a.ahead.askEffects(g.effects[:g.n], sh.ks)
 		if err := a.append(sh, g, now); err != nil {
 			return false, err
 		}
@@ -209,16 +216,6 @@ func (a *Applier) batch(i int) (more bool, err error) {
 
 // plain reports whether the head lies on its shard alone and needs nothing else.
 func (in *inbound) plain() bool { return in.ready && in.head.txn == 0 && !in.head.flushes() }
-
-// prefetch asks for the records of the next keys, unless the head's has been asked for. REQUIRES: the head is ready; the lock of sh is held.
-func (a *Applier) prefetch(in *inbound, sh *shard) {
-	if in.read <= in.asked {
-		return
-	}
-	in.asked = in.read - int64(len(in.head.raw))
-	_, n := a.ahead.ask(in.queue[0].Raw[in.asked:], sh.ks)
-	in.asked += int64(n)
-}
 
 // together applies the group over several shards with the given id, if all its parts are there.
 func (a *Applier) together(txn uint64) (done bool, err error) {
@@ -269,7 +266,7 @@ func (a *Applier) append(sh *shard, g *foreignGroup, now int64) error {
 // fold folds a group's part that is in the log. REQUIRES: the lock of sh is held.
 func (a *Applier) fold(sh *shard, g *foreignGroup, now int64) {
 	sh.ks.SetAccessClock(uint32(now / 1000)) //nolint:gosec // a clock of 32 bits
-	n := a.e.newNotes(&Ticket{})
+	n := a.e.newNotes(0)
 	for i := range g.n {
 		if n == nil {
 			g.fold(sh, i)
@@ -341,7 +338,9 @@ func (a *Applier) decode(i int) error {
 			return fmt.Errorf("engine: shard %d: frames from %s on, the log ends at %s", i, at, tail)
 		}
 		in.st, in.read = log.NewRawStream(p.Raw, "frames of the store that is followed", i, at), 0
-		in.asked = 0
+	}
+	if in.bad != nil {
+		return in.bad
 	}
 	whole, err := a.group(i, in.st, g)
 	if err != nil {
@@ -353,8 +352,33 @@ func (a *Applier) decode(i int) error {
 		in.st, in.read = nil, 0
 		return nil
 	}
-	g.raw, in.read, in.ready = p.Raw[in.read:in.st.Position()], in.st.Position(), true
+	end := in.st.Position()
+	if g.txn == 0 && !g.flushes() && !a.e.noting() {
+		end = a.extend(i)
+	}
+	g.raw, in.read, in.ready = p.Raw[in.read:end], end, true
 	return nil
+}
+
+// extend takes groups of one frame that are there behind the head into it, and returns where it ends then. What is wrong with a frame is for the next
+// decode to say, when all before it is applied.
+func (a *Applier) extend(i int) (end int64) {
+	in := &a.shards[i]
+	raw, g := in.queue[0].Raw, &in.head
+	for end = in.st.Position(); g.n < runFrames && end-in.read < runBytes && !a.stopsAt(i, in.st.Cursor()); end = in.st.Position() {
+		if op, alone := log.PeekAlone(raw[end:]); !alone || op == effect.FlushAll {
+			break
+		}
+		f, err := in.st.Next()
+		if err == nil {
+			err = g.take(f)
+		}
+		if err != nil {
+			in.bad = err
+			break
+		}
+	}
+	return end
 }
 
 // group reads the next group of a shard's frames, but for raw, and reports whether it is there as a whole.
@@ -374,17 +398,29 @@ func (a *Applier) group(shard int, st *log.Stream, g *foreignGroup) (whole bool,
 				return false, fmt.Errorf("engine: frame %s, of group %d, is on shard %d of %d and names shards %b", f.Cursor, g.txn, shard, len(a.shards), g.mask)
 			}
 		}
-		if g.n == len(g.effects) {
-			g.effects = append(g.effects, effect.Effect{})
+		if err := g.take(f); err != nil {
+			return false, err
 		}
-		if err := effect.Decode(f.Payload, &g.effects[g.n]); err != nil {
-			return false, fmt.Errorf("engine: frame %s, from the store that is followed: %w", f.Cursor, err)
-		}
-		g.n++
 		if f.GroupLast {
 			return true, nil
 		}
 	}
+}
+
+// take decodes the effect of the next frame of the group.
+func (g *foreignGroup) take(f *log.Frame) error {
+	if g.n == len(g.effects) {
+		g.effects = append(g.effects, effect.Effect{})
+	}
+	ef := &g.effects[g.n]
+	if err := effect.Decode(f.Payload, ef); err != nil {
+		return fmt.Errorf("engine: frame %s, from the store that is followed: %w", f.Cursor, err)
+	}
+	if ef.Op != f.Op {
+		return fmt.Errorf("engine: frame %s, from the store that is followed: a %s is marked as %s", f.Cursor, ef.Op, f.Op)
+	}
+	g.n++
+	return nil
 }
 
 // queued returns how many bytes are not decoded.

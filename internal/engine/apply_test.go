@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
 	"strings"
@@ -107,6 +109,54 @@ func TestApplyRefusesShards(t *testing.T) {
 		r.Close()
 	}
 }
+
+// TestApplyBad: of frames that are applied together, those before a bad one are applied, and the bad one is named; whoever goes on from there with what should have come
+// has the same state.
+func TestApplyBad(t *testing.T) {
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, vfs.NewMem(), 1, clock)
+	defer s.Close()
+	for i := range 100 {
+		s.Do(fmt.Sprintf("SET k%d %d", i%40, i))
+	}
+	frames := partsOf(t, s, 0, 1)
+	for what, spoil := range map[string]func(frame []byte, c log.Cursor){
+		"checksum": func(b []byte, _ log.Cursor) { b[len(b)-3] ^= 1 },
+		"a SET is marked as DEL": func(b []byte, c log.Cursor) {
+			b[14] = byte(effect.Del)
+			sum := crc32.Checksum(binary.LittleEndian.AppendUint64(nil, 0), castagnoli) // the shard
+			sum = crc32.Update(sum, castagnoli, binary.LittleEndian.AppendUint64(nil, c.Generation))
+			sum = crc32.Update(sum, castagnoli, binary.LittleEndian.AppendUint64(nil, c.Offset))
+			binary.LittleEndian.PutUint32(b, crc32.Update(sum, castagnoli, b[4:]))
+		},
+	} {
+		for _, at := range []int{0, 1, 31, 32, 33, 99} {
+			part := engine.Foreign{Generation: frames[0].Generation}
+			for i, f := range frames {
+				b := slices.Clone(f.Raw)
+				if i == at {
+					spoil(b, log.Cursor{Generation: f.Generation.Generation, Offset: f.Offset})
+				}
+				part.Raw = append(part.Raw, b...)
+			}
+			r := followOf(t, s, clock)
+			err := r.E.NewApplier().Apply([]engine.Foreign{part})
+			name := fmt.Sprintf("%d:%d", part.Generation.Generation, at)
+			if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), name) {
+				t.Errorf("frame %s: %v, want %q", name, err, what)
+			}
+			if tail := r.E.Dir().Log(0).Tail(); tail.Offset != uint64(at) {
+				t.Errorf("frame %d is bad: %d are applied", at, tail.Offset)
+			}
+			if err := r.E.NewApplier().Apply(slices.Clone(frames[at:])); err != nil || r.Digest() != s.Digest() {
+				t.Errorf("going on at %d: %v", at, err)
+			}
+			r.Close()
+		}
+	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // followOf opens an empty store that follows s from its beginning.
 func followOf(t testing.TB, s *gate.Store, clock *gate.Clock) *gate.Store {

@@ -38,7 +38,7 @@ func (a *Applier) flush() (done bool, err error) {
 	for i := range a.shards {
 		in := &a.shards[i]
 		a.fold(e.shards[i], &in.head, now)
-		in.queue, in.st, in.read, in.asked, in.ready = in.queue[1:], nil, 0, 0, false
+		in.queue, in.st, in.read, in.ready = in.queue[1:], nil, 0, false
 	}
 	if rest.txn != 0 {
 		e.txns.begin(rest.txn, rest.wide)
@@ -79,7 +79,9 @@ func (a *Applier) bridge(rest *behind) error {
 	if rest.mask != 0 {
 		b.After = func(shard int, enc *log.Encoder) {
 			if rest.mask&(1<<shard) != 0 {
-				enc.AppendRaw(rest.parts[shard].raw)
+				if err := enc.AppendRaw(rest.parts[shard].raw); err != nil {
+					crash(fmt.Errorf("engine: shard %d: what belongs to a FLUSHALL: %w", shard, err)) // it has been decoded
+				}
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func (e *Engine) commit(planned []command.Planned, now int64, cause log.FrameCau
 	if err := e.room(mask, size); err != nil {
 		return err
 	}
-	n := e.newNotes(t)
+	n := e.newNotes(t.Client)
 	e.append(planned, mask, now, cause, true, n)
 	n.deliver(mask)
 	e.noteWrite(mask, t)
@@ -169,7 +169,7 @@ func (sh *shard) apply(ef *effect.Effect, cause log.FrameCause, fold bool) {
 // commitFlush logs FLUSHALL, with what the same command planned before it, as the last group of
 // every shard's generation, and begins a new one. REQUIRES: all shard locks are held.
 func (e *Engine) commitFlush(planned []command.Planned, now int64, cause log.FrameCause, t *Ticket) error {
-	n := e.newNotes(t)
+	n := e.newNotes(t.Client)
 	if err := e.appendFlush(planned, nil, now, cause, true, n); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (s *stopwatch) lap(q *Queued) {
 // the commit fails, or fn panics. REQUIRES: the locks of all shards that fn may touch are held.
 func (e *Engine) inGroup(c *command.Ctx, t *Ticket, fn func(g *group) error) error {
 	g := takeGroup()
-	g.e, g.now, g.cause, g.ticket, g.notes, g.before = e, c.Now, log.ByClient, t, e.newNotes(t), c.Before
+	g.e, g.now, g.cause, g.ticket, g.notes, g.before = e, c.Now, log.ByClient, t, e.newNotes(t.Client), c.Before
 	done := false
 	c.Pending, c.Nested = g.hooks.pending, g.hooks.nested
 	defer func() {

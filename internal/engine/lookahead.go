@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/kevydb/kevy/log"
+	"github.com/kevydb/kevy/log/effect"
 	"github.com/kevydb/kevy/state"
 )
 
@@ -20,14 +21,14 @@ func (l *Lookahead) Before(r *log.Reader, ks *state.Keyspace) {
 		l.left--
 		return
 	}
-	l.left, _ = l.ask(r.Ahead(), ks)
+	l.left = l.ask(r.Ahead(), ks)
 }
 
-// ask asks for the records of the keys in the frames that raw begins with, and returns how many frames these are, and bytes.
-func (l *Lookahead) ask(raw []byte, ks *state.Keyspace) (frames, bytes int) {
+// ask asks for the records of the keys in the frames that raw begins with, and returns how many frames these are.
+func (l *Lookahead) ask(raw []byte, ks *state.Keyspace) (frames int) {
 	l.hashes = l.hashes[:0]
 	for len(l.hashes) < keysAhead {
-		key, size := log.PeekKey(raw[bytes:])
+		key, size := log.PeekKey(raw)
 		if size == 0 {
 			break
 		}
@@ -35,13 +36,29 @@ func (l *Lookahead) ask(raw []byte, ks *state.Keyspace) (frames, bytes int) {
 			l.hashes = append(l.hashes, ks.Hash(key))
 		}
 		frames++
-		bytes += size
+		raw = raw[size:]
 	}
+	l.bring(ks)
+	return frames
+}
+
+// askEffects asks for the records of the keys of effects that are about to be folded.
+func (l *Lookahead) askEffects(effects []effect.Effect, ks *state.Keyspace) {
+	l.hashes = l.hashes[:0]
+	for i := range effects {
+		if key, ok := effects[i].SingleKey(); ok && len(l.hashes) < keysAhead {
+			l.hashes = append(l.hashes, ks.Hash(key))
+		}
+	}
+	l.bring(ks)
+}
+
+// bring asks for the lines of the index first, then for what they lead to.
+func (l *Lookahead) bring(ks *state.Keyspace) {
 	for _, h := range l.hashes {
 		ks.PrefetchIndex(h)
 	}
 	for _, h := range l.hashes {
 		ks.PrefetchRecord(h)
 	}
-	return frames, bytes
 }

@@ -46,13 +46,15 @@ type notes struct {
 	changes Changes
 }
 
-// newNotes returns where to note a group, or nil.
-func (e *Engine) newNotes(t *Ticket) *notes {
-	want := e.wanted.Load()
-	if want == 0 || e.listener == nil {
+// noting reports whether anybody listens to what groups do.
+func (e *Engine) noting() bool { return e.wanted.Load() != 0 && e.listener != nil }
+
+// newNotes returns where to note a group of a client, or nil.
+func (e *Engine) newNotes(client uint64) *notes {
+	if !e.noting() {
 		return nil
 	}
-	return &notes{e: e, want: want, changes: Changes{Client: t.Client}}
+	return &notes{e: e, want: e.wanted.Load(), changes: Changes{Client: client}}
 }
 
 // around notes an effect on one shard that fold applies. REQUIRES: the shard's lock is held.

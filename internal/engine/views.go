@@ -87,7 +87,12 @@ func (a *Applier) Close(err error) {
 
 // stopped reports whether a shard is where it has to wait for the others to come to the next stop.
 func (a *Applier) stopped(shard int) bool {
-	return len(a.stops) > 0 && a.e.shards[shard].log().Tail() == a.stops[0].at[shard]
+	return a.stopsAt(shard, a.e.shards[shard].log().Tail())
+}
+
+// stopsAt reports whether a shard has to wait at a cursor.
+func (a *Applier) stopsAt(shard int, c log.Cursor) bool {
+	return len(a.stops) > 0 && c == a.stops[0].at[shard]
 }
 
 // freeze serves the next stop, if all shards have come to it, and reports whether it did.

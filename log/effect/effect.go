@@ -127,6 +127,16 @@ var byVerb = func() map[string]Op {
 	return m
 }()
 
+// verbs are what the payloads of effects have between the count and the arguments, by Op.
+var verbs = func() (v [math.MaxUint8 + 1][]byte) {
+	for op, s := range specs {
+		if s.verb != "" {
+			v[op] = append(append(appendHeader(nil, '$', len(s.verb)), s.verb...), "\r\n"...)
+		}
+	}
+	return v
+}()
+
 // ErrUnknown is the class of "no such effect": a frame or an argv whose verb this version does
 // not know. ErrMalformed is a known effect with arguments it cannot have.
 var (
@@ -231,11 +241,8 @@ func (e *Effect) EachKey(f func(key []byte)) {
 // REQUIRES: e.Validate() == nil.
 func AppendPayload(dst []byte, e *Effect) (out []byte, keyPos int) {
 	start := len(dst)
-	verb := specs[e.Op].verb
 	dst = appendHeader(dst, '*', len(e.Args)+1)
-	dst = appendHeader(dst, '$', len(verb))
-	dst = append(dst, verb...)
-	dst = append(dst, '\r', '\n')
+	dst = append(dst, verbs[e.Op]...)
 	_, single := e.SingleKey()
 	at := e.Op.KeyAt()
 	for i, a := range e.Args {
@@ -262,7 +269,7 @@ func appendHeader(dst []byte, kind byte, n int) []byte {
 }
 
 // Decode parses a payload written by AppendPayload into e, reusing e.Args. The arguments alias
-// the payload. It is strict: anything AppendPayload would not have written is ErrMalformed.
+// the payload. The verb is looked for as the one that e has, first. It is strict: anything AppendPayload would not have written is ErrMalformed.
 func Decode(payload []byte, e *Effect) error {
 	n, rest, err := header(payload, '*')
 	if err != nil {
@@ -271,15 +278,19 @@ func Decode(payload []byte, e *Effect) error {
 	if n < 1 || n > len(payload) {
 		return fmt.Errorf("%w: argument count %d", ErrMalformed, n)
 	}
-	verb, rest, err := bulk(rest)
-	if err != nil {
-		return err
+	if same := verbs[e.Op]; len(same) > 0 && bytes.HasPrefix(rest, same) {
+		rest = rest[len(same):]
+	} else {
+		var verb []byte
+		if verb, rest, err = bulk(rest); err != nil {
+			return err
+		}
+		op, ok := byVerb[string(verb)]
+		if !ok {
+			return fmt.Errorf("%w: %.20q", ErrUnknown, verb)
+		}
+		e.Op = op
 	}
-	op, ok := byVerb[string(verb)]
-	if !ok {
-		return fmt.Errorf("%w: %.20q", ErrUnknown, verb)
-	}
-	e.Op = op
 	e.Args = e.Args[:0]
 	for range n - 1 {
 		var a []byte
@@ -331,9 +342,15 @@ func FromArgv(argv [][]byte) (Effect, error) {
 	return e, e.Validate()
 }
 
+// header parses a length behind its kind: lengths of one and two digits, which most are, without a loop.
 func header(b []byte, kind byte) (n int, rest []byte, err error) {
 	if len(b) < 4 || b[0] != kind {
 		return 0, nil, fmt.Errorf("%w: expected %q", ErrMalformed, kind)
+	}
+	if d := b[1] - '0'; d <= 9 && b[2] == '\r' && b[3] == '\n' {
+		return int(d), b[4:], nil
+	} else if e := b[2] - '0'; len(b) > 4 && d-1 <= 8 && e <= 9 && b[3] == '\r' && b[4] == '\n' {
+		return 10*int(d) + int(e), b[5:], nil
 	}
 	i := 1
 	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
