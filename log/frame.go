@@ -86,12 +86,9 @@ func timeOf(h []byte) int64 { return int64(le.Uint64(h[posTime:]) & maxTime) }
 // everything but the order of groups. Group, Txn and Mask are set for the first frame of a group and left
 // alone for the others: they carry over.
 func (f *Frame) decode(seed uint32, generation, offset uint64, b []byte) error {
-	if sum := frameCRC(seed, offset, b); sum != le.Uint32(b) {
-		return corruptf("checksum of the frame is %08x, computed %08x", le.Uint32(b), sum)
-	}
-	flags := b[posFlags]
-	if flags&^knownFlags != 0 || flags&(flagTxn|flagFirst) == flagTxn {
-		return corruptf("frame flags %#x", flags)
+	flags, err := checkFrame(seed, offset, b)
+	if err != nil {
+		return err
 	}
 	f.Cursor = Cursor{generation, offset}
 	f.Op = effect.Op(b[posOp])
@@ -112,6 +109,18 @@ func (f *Frame) decode(seed uint32, generation, offset uint64, b []byte) error {
 		return corruptf("key of %d bytes at %d in a payload of %d", le.Uint32(b[posKeyLength:]), b[posKey], len(f.Payload))
 	}
 	return nil
+}
+
+// checkFrame checks the checksum and the flags of a whole frame, and returns these.
+func checkFrame(seed uint32, offset uint64, b []byte) (flags byte, err error) {
+	if sum := frameCRC(seed, offset, b); sum != le.Uint32(b) {
+		return 0, corruptf("checksum of the frame is %08x, computed %08x", le.Uint32(b), sum)
+	}
+	flags = b[posFlags]
+	if flags&^knownFlags != 0 || flags&(flagTxn|flagFirst) == flagTxn {
+		return 0, corruptf("frame flags %#x", flags)
+	}
+	return flags, nil
 }
 
 // frameKey returns the key of a whole frame of the single-key shape; nil when it is not in the payload.

@@ -155,25 +155,55 @@ func (r *Reader) OnAdvance(fn func()) (cancel func()) { return r.l.OnAdvanceFrom
 // a later call goes on when the limit has moved. Damage is a *CorruptError and is never passed over.
 func (r *Reader) Next() (*Frame, error) {
 	for {
-		if r.seg != nil && r.s.off < r.limit {
-			f, err := r.step()
-			switch {
-			case f != nil:
-				return f, nil
-			case err == io.EOF: //nolint:errorlint // the stream's own, never wrapped
-				err = r.extend()
-			case err != nil:
-				err = r.seg.noteDamage(err)
-			}
-			if err != nil {
-				return nil, err
-			}
-			continue
+		if err := r.ready(); err != nil {
+			return nil, err
 		}
-		if err := r.proceed(); err != nil {
+		f, err := r.step()
+		if f != nil {
+			return f, nil
+		}
+		if err := r.stopped(err); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// NextRaw is Next for who wants the frames as they are in the log and not what is in them, as many as are at hand: it returns them and the cursor of the
+// first, all of one generation. There are at most about most bytes behind the first frame; whole tells that they end with a group, which they do at the limit.
+// Checksums and the order of groups are checked as by Next, which can't follow within a group. REQUIRES: a reader without prefixes.
+func (r *Reader) NextRaw(most int) (raw []byte, first Cursor, whole bool, err error) {
+	for {
+		if err := r.ready(); err != nil {
+			return nil, Cursor{}, false, err
+		}
+		first = r.s.Cursor()
+		raw, err = r.s.run(r.limit, most)
+		if raw != nil {
+			return raw, first, !r.s.inGroup, nil
+		}
+		if err := r.stopped(err); err != nil {
+			return nil, Cursor{}, false, err
+		}
+	}
+}
+
+// ready places the reader on a frame that it may read, or returns io.EOF.
+func (r *Reader) ready() error {
+	if r.seg != nil && r.s.off < r.limit {
+		return nil
+	}
+	return r.proceed()
+}
+
+// stopped deals with what a step has returned in the place of a frame. It returns nil when there is another step to take.
+func (r *Reader) stopped(err error) error {
+	if err == io.EOF { //nolint:errorlint // the stream's own, never wrapped
+		return r.extend()
+	}
+	if err != nil {
+		return r.seg.noteDamage(err)
+	}
+	return nil
 }
 
 // Raw returns all bytes of the frame that Next has returned, as they are in the log; valid until the next call.

@@ -143,10 +143,45 @@ func (s *Stream) skip() error {
 	return nil
 }
 
+// run passes over the next frame and those behind it that are at hand, below limit, until there are most bytes and a group ends. It returns their bytes,
+// valid until the next call. An error is that of the first one.
+func (s *Stream) run(limit uint64, most int) ([]byte, error) {
+	b, err := s.peek()
+	if err != nil {
+		return nil, err
+	}
+	for begin := s.r; ; {
+		flags, err := checkFrame(s.seed, s.off, b)
+		if err == nil && (flags&flagFirst != 0) == s.inGroup {
+			err = corruptf("broken order of first and last frames")
+		}
+		if err != nil {
+			if s.r > begin { // the next call's
+				return s.buf[begin:s.r], nil
+			}
+			return nil, s.located(err)
+		}
+		s.pass(b, flags)
+		rest := s.buf[s.r:s.w]
+		if s.off >= limit || s.r-begin >= most && !s.inGroup || len(rest) < frameHeader {
+			return s.buf[begin:s.r], nil
+		}
+		size, err := frameSize(rest)
+		if err != nil || size > len(rest) {
+			return s.buf[begin:s.r], nil
+		}
+		b = rest[:size]
+	}
+}
+
 func (s *Stream) advance(b []byte) {
-	s.lastCRC = le.Uint32(b)
-	s.inGroup = !s.frame.GroupLast
 	s.whole = b
+	s.pass(b, b[posFlags])
+}
+
+func (s *Stream) pass(b []byte, flags byte) {
+	s.lastCRC = le.Uint32(b)
+	s.inGroup = flags&flagLast == 0
 	s.off++
 	s.pos += int64(len(b))
 	s.r += len(b)

@@ -147,7 +147,7 @@ func (k *Link) collect(most int, at []log.Cursor) (size int, err error) {
 func (k *Link) gather(i int, at uint64, most int) (size int, err error) {
 	r, first := k.readers[i], len(k.parts)
 	for {
-		f, err := r.Next()
+		raw, c, whole, err := r.NextRaw(most - size)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -157,15 +157,15 @@ func (k *Link) gather(i int, at uint64, most int) (size int, err error) {
 		if err != nil {
 			return size, fmt.Errorf("%w: shard %d at %s: %w", errNoFrames, i, r.Cursor(), err)
 		}
-		if len(k.parts) == first || at != f.Cursor.Generation {
-			k.begin(i, at, f.Cursor)
-			at = f.Cursor.Generation
+		if len(k.parts) == first || at != c.Generation {
+			k.begin(i, at, c)
+			at = c.Generation
 		}
-		p, raw := &k.parts[len(k.parts)-1], r.Raw()
+		p := &k.parts[len(k.parts)-1]
 		p.raw = append(p.raw, raw...)
-		p.next = f.Cursor.Offset + 1
+		p.next = r.Cursor().Offset
 		size += len(raw)
-		if f.GroupLast && size >= most || size >= maxReply {
+		if whole && size >= most || size >= maxReply {
 			return size, nil
 		}
 	}
