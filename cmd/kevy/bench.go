@@ -29,7 +29,7 @@ temporary directory, and ends.
   feed filter   FEED.READ PREFIX with 1 frame in 1,000 that matches
   feed latency  from a write's reply to its frame, delivered by FEED.READ BLOCK
   feed writers  SET with 0, 1 and 16 consumers following, and without the feed (starts its servers)
-  replica       SET with 0 and 1 replica, catching up, lag, full copies beside redis-server's (starts its servers)
+  replica       SET with 0 and 1 replica, catching up, lag, full copies; beside redis-server (starts its servers)
   view          SET while a snapshot is being written (BGSAVE), and while none is
   compare       kevy beside redis-server and others, in turn; arguments are further servers, name=path
 

@@ -195,12 +195,17 @@ func TestReplica(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Replica(t.Context(), path, FeedOptions{Frames: 2000, Rounds: 1, Time: 200 * time.Millisecond, Clients: 4})
+	r, err := Replica(t.Context(), path, FeedOptions{Frames: 2000, Rounds: 2, Time: 200 * time.Millisecond, Clients: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Writes) != 2 || r.Writes[0].Rate == 0 || r.Writes[1].Rate == 0 || r.Writes[1].Ratio == 0 {
+	if len(r.Writes) != 2*len(r.Copies) {
 		t.Errorf("writes: %+v", r.Writes)
+	}
+	for i, w := range r.Writes {
+		if w.Name != r.Copies[i/2].Name || w.Replicas != i%2 || w.Rate == 0 || w.Ratio == 0 || w.CPURatio == 0 && w.Source != 0 {
+			t.Errorf("writes: %+v", w)
+		}
 	}
 	if r.CatchUp.Frames == 0 || r.CatchUp.Rate == 0 {
 		t.Errorf("catching up: %+v", r.CatchUp)

@@ -20,7 +20,7 @@ const stepLimit = 5 * time.Minute
 
 // ReplicaResult is what Replica measured: medians over the rounds.
 type ReplicaResult struct {
-	Writes  []ReplicaRow    `json:"writes"` // with no replica and with one in step
+	Writes  []ReplicaRow    `json:"writes"` // of each program with no replica and with one in step
 	CatchUp CatchUpRow      `json:"catch_up"`
 	Lag     LatencyResult   `json:"lag"` // from the write's reply to its frame, delivered by the replica
 	Copies  []FullCopiesRow `json:"full_copies"`
@@ -28,6 +28,7 @@ type ReplicaResult struct {
 
 // ReplicaRow is the rate of SET with some replicas.
 type ReplicaRow struct {
+	Name     string  `json:"name"`
 	Replicas int     `json:"replicas"`
 	Rate     float64 `json:"writes_per_second"`
 	Source   float64 `json:"source_cpu_us"` // for each write, as the next one
@@ -57,7 +58,7 @@ type FullCopiesRow struct {
 func (r ReplicaResult) Table() *Table {
 	t := &Table{Head: []string{"replication", "per second", "source us", "replica us", "rate x", "source x", "p50 ms", "p99 ms", "s"}}
 	for _, w := range r.Writes {
-		t.Add(fmt.Sprintf("SET, %d replicas", w.Replicas), Count(w.Rate), Number(w.Source), Number(w.Replica), Number(w.Ratio), Number(w.CPURatio), "", "", "")
+		t.Add(fmt.Sprintf("SET, %d replicas, %s", w.Replicas, w.Name), Count(w.Rate), Number(w.Source), Number(w.Replica), Number(w.Ratio), Number(w.CPURatio), "", "", "")
 	}
 	t.Add("catching up, frames", Count(r.CatchUp.Rate), Number(r.CatchUp.Source), Number(r.CatchUp.Replica), "", "", "", "", "")
 	t.Add(fmt.Sprintf("lag, %d lost", r.Lag.Lost), Count(r.Lag.Rate), "", "", "", "", Number(r.Lag.Deliver.P50/1e3), Number(r.Lag.Deliver.P99/1e3), "")
@@ -68,32 +69,47 @@ func (r ReplicaResult) Table() *Table {
 	return t
 }
 
-// replicaBench is a source and a replica of it.
+// replicaBench is a source and a replica of it, of one program.
 type replicaBench struct {
-	path            string
+	copier
 	o               *FeedOptions
 	source, replica *Target
+	attached        bool
+
+	rows   [2][]ReplicaRow // by the number of replicas
+	caught []CatchUpRow
 }
 
 // Replica measures what replication costs and how fast it is, with servers that it starts from the binary at path: SET with no replica and
-// with one in step, in turn; how fast the replica catches up after each time without; the lag at half of the peak; and full copies, beside those of
+// with one in step, in turn; how fast the replica catches up after each time without; the lag at half of the peak; and full copies. The first and the last beside
 // redis-server if that is installed.
 func Replica(ctx context.Context, path string, o FeedOptions) (r ReplicaResult, err error) {
 	o.EnsureDefaults()
-	b := &replicaBench{path: path, o: &o}
-	for _, t := range []**Target{&b.source, &b.replica} {
-		if *t, err = Open("", path, NoSnapshots...); err != nil {
+	dir, err := os.MkdirTemp("", "kevy-bench-")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	var pairs []*replicaBench
+	for _, p := range copiers(path, "yes") {
+		b := &replicaBench{copier: p, o: &o}
+		stop, err := b.start(ctx, filepath.Join(dir, p.name))
+		if err != nil {
 			return r, err
 		}
-		defer func() { err = errors.Join(err, (*t).Close()) }()
+		defer func() { err = errors.Join(err, stop()) }()
+		if _, err := b.attach(ctx); err != nil { // the full copy
+			return r, err
+		}
+		pairs = append(pairs, b)
 	}
-	if err := Fill(ctx, b.source, o.Frames, o.Size, o.Progress); err != nil {
+	if err := replicaRounds(ctx, pairs, &r); err != nil {
 		return r, err
 	}
-	if err := b.rounds(ctx, &r); err != nil {
+	b, lag := pairs[0], o
+	if _, err := b.attach(ctx); err != nil {
 		return r, err
 	}
-	lag := o
 	lag.Clients, lag.Rate = latencyClients, r.Writes[1].Rate*lagShare
 	if r.Lag, err = latency(ctx, b.source, b.replica.Addr, lag); err != nil {
 		return r, err
@@ -102,41 +118,22 @@ func Replica(ctx context.Context, path string, o FeedOptions) (r ReplicaResult, 
 	return r, err
 }
 
-// rounds measures SET without the replica and with it, in turn, and its catching up each time that it comes back.
-func (b *replicaBench) rounds(ctx context.Context, r *ReplicaResult) error {
-	var rows [2][]ReplicaRow
-	var caught []CatchUpRow
-	attached := true
-	if _, err := b.attach(ctx); err != nil { // the full copy
-		return err
-	}
-	for round := range b.o.Rounds {
-		for turn := range rows {
-			n := TurnOf(round, turn, len(rows))
-			if attached && n == 0 {
-				if err := b.detach(); err != nil {
-					return err
+// replicaRounds measures SET without the replica and with it, in turn, and its catching up each time that it comes back.
+func replicaRounds(ctx context.Context, pairs []*replicaBench, r *ReplicaResult) error {
+	for round := range pairs[0].o.Rounds {
+		for turn := range pairs {
+			b := pairs[TurnOf(round, turn, len(pairs))]
+			for n := range b.rows {
+				if err := b.measure(ctx, TurnOf(round, n, len(b.rows))); err != nil {
+					return fmt.Errorf("%s: %w", b.name, err)
 				}
 			}
-			if !attached && n == 1 {
-				row, err := b.attach(ctx)
-				if err != nil {
-					return err
-				}
-				caught = append(caught, row)
-			}
-			attached = n == 1
-			row, err := b.write(ctx, n)
-			if err != nil {
-				return err
-			}
-			rows[n] = append(rows[n], row)
 		}
 	}
-	if _, err := b.attach(ctx); err != nil {
-		return err
+	for _, b := range pairs {
+		r.Writes = append(r.Writes, replicaRows(b.name, b.rows)...)
 	}
-	r.Writes = replicaRows(rows)
+	caught := pairs[0].caught
 	r.CatchUp = CatchUpRow{
 		Frames:  medianOf(caught, func(r CatchUpRow) float64 { return r.Frames }),
 		Rate:    medianOf(caught, func(r CatchUpRow) float64 { return r.Rate }),
@@ -146,16 +143,35 @@ func (b *replicaBench) rounds(ctx context.Context, r *ReplicaResult) error {
 	return nil
 }
 
+// measure measures SET once, with n replicas.
+func (b *replicaBench) measure(ctx context.Context, n int) error {
+	if n == 0 && b.attached {
+		if err := b.detach(); err != nil {
+			return err
+		}
+	}
+	if n == 1 && !b.attached {
+		row, err := b.attach(ctx)
+		if err != nil {
+			return err
+		}
+		b.caught = append(b.caught, row)
+	}
+	row, err := b.write(ctx)
+	b.rows[n] = append(b.rows[n], row)
+	return err
+}
+
 // replicaRows are the medians. The ratios are medians of the rounds' ratios, as a machine that others share changes its speed between rounds more
 // than within one.
-func replicaRows(rows [2][]ReplicaRow) (out []ReplicaRow) {
+func replicaRows(name string, rows [2][]ReplicaRow) (out []ReplicaRow) {
 	for n := range rows {
 		for i := range rows[n] {
 			rows[n][i].Ratio = ratio(rows[n][i].Rate, rows[0][i].Rate)
 			rows[n][i].CPURatio = ratio(rows[n][i].Source, rows[0][i].Source)
 		}
 		out = append(out, ReplicaRow{
-			Replicas: n,
+			Name: name, Replicas: n,
 			Rate:     medianOf(rows[n], func(r ReplicaRow) float64 { return r.Rate }),
 			Source:   medianOf(rows[n], func(r ReplicaRow) float64 { return r.Source }),
 			Replica:  medianOf(rows[n], func(r ReplicaRow) float64 { return r.Replica }),
@@ -166,13 +182,12 @@ func replicaRows(rows [2][]ReplicaRow) (out []ReplicaRow) {
 	return out
 }
 
-// write measures SET once.
-func (b *replicaBench) write(ctx context.Context, replicas int) (row ReplicaRow, err error) {
+func (b *replicaBench) write(ctx context.Context) (row ReplicaRow, err error) {
 	cpu := startCPU(b.replica.PID)
 	res, err := Load(ctx, b.source, LoadOptions{
 		Op: Set, Keys: b.o.Frames, Size: b.o.Size, Clients: b.o.Clients, Pipeline: b.o.Pipeline, Time: b.o.Time, Progress: b.o.Progress,
 	})
-	return ReplicaRow{Replicas: replicas, Rate: res.Rate, Source: res.Server, Replica: cpu.per(res.Ops).Server}, err
+	return ReplicaRow{Rate: res.Rate, Source: res.Server, Replica: cpu.per(res.Ops).Server}, err
 }
 
 // detach makes the replica ask where nobody is: it stays a replica.
@@ -181,19 +196,24 @@ func (b *replicaBench) detach() error {
 	if err != nil {
 		return err
 	}
+	b.attached = false
 	_, err = Ask(b.replica.Addr, "REPLICAOF", "127.0.0.1", strconv.Itoa(port))
 	return err
 }
 
-// attach makes the replica follow the source, and waits until it is in step.
+// attach makes the replica follow the source, unless it does, and waits until it is in step.
 func (b *replicaBench) attach(ctx context.Context) (row CatchUpRow, err error) {
-	b.o.Progress.Say("catching up")
+	b.o.Progress.Say("%s: catching up", b.name)
 	source, replica, begin := startCPU(b.source.PID), startCPU(b.replica.PID), time.Now()
 	if err := replicaOf(b.replica, b.source); err != nil {
 		return row, err
 	}
 	if err := inStep(ctx, b.source, b.replica); err != nil {
 		return row, err
+	}
+	b.attached = true
+	if b.name != kevyName {
+		return row, nil // it does not tell how much it has applied
 	}
 	took := time.Since(begin).Seconds()
 	c, err := dial(b.replica.Addr)
@@ -251,23 +271,57 @@ func inStep(ctx context.Context, source, replica *Target) error {
 	return fmt.Errorf("bench: the replica is not in step after %s", stepLimit)
 }
 
-// copier is a program whose full copies are measured.
+// copier is a program whose replication is measured.
 type copier struct {
 	name, path string
 	command    Command
 }
 
-// fullCopies measures new replicas, of each program in turn.
-func fullCopies(ctx context.Context, path string, o *FeedOptions) (rows []FullCopiesRow, err error) {
-	programs := []copier{{"kevy", path, KevyCommand()}}
+// kevyName is the name of the kevy that is measured.
+const kevyName = "kevy"
+
+// copiers are the kevy at path and, if it is installed, redis-server, with an append-only file or without. They write no snapshots but for replicas, and
+// have what a replica that was away for a round has missed.
+func copiers(path, appendOnly string) []copier {
+	programs := []copier{{kevyName, path, KevyCommand(NoSnapshots...)}}
 	if redis, err := exec.LookPath("redis-server"); err == nil {
 		programs = append(programs, copier{"redis-server", redis, func(port int, dir string) []string {
-			return []string{
-				"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--save", "", "--appendonly", "no",
+			return append([]string{
+				"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--save", "", "--appendonly", appendOnly,
 				"--repl-diskless-sync-delay", "0", // it would wait for more replicas
-			}
+				"--repl-backlog-size", "1gb",
+			}, NoSnapshots...)
 		}})
 	}
+	return programs
+}
+
+// start starts a source, filled, and an empty replica that does not follow it yet, with their data in dir.
+func (b *replicaBench) start(ctx context.Context, dir string) (stop func() error, err error) {
+	var servers []*Server
+	stop = func() (err error) {
+		for _, s := range servers {
+			err = errors.Join(err, s.Stop())
+		}
+		return err
+	}
+	for name, to := range map[string]**Target{"source": &b.source, "replica": &b.replica} {
+		s, err := Start(b.name, b.path, filepath.Join(dir, name), b.command)
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		servers = append(servers, s)
+		*to = &Target{Addr: s.Addr, PID: s.PID()}
+	}
+	if err := Fill(ctx, b.source, b.o.Frames, b.o.Size, b.o.Progress); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+// fullCopies measures new replicas, of each program in turn.
+func fullCopies(ctx context.Context, path string, o *FeedOptions) (rows []FullCopiesRow, err error) {
+	programs := copiers(path, "no")
 	dir, err := os.MkdirTemp("", "kevy-bench-")
 	if err != nil {
 		return nil, err
@@ -277,8 +331,7 @@ func fullCopies(ctx context.Context, path string, o *FeedOptions) (rows []FullCo
 	for round := range o.Rounds {
 		for turn := range programs {
 			i := TurnOf(round, turn, len(programs))
-			p := programs[i]
-			row, err := p.copy(ctx, filepath.Join(dir, fmt.Sprint(p.name, round)), o)
+			row, err := programs[i].copy(ctx, filepath.Join(dir, fmt.Sprint(programs[i].name, round)), o)
 			if err != nil {
 				return nil, err
 			}
@@ -297,29 +350,18 @@ func fullCopies(ctx context.Context, path string, o *FeedOptions) (rows []FullCo
 }
 
 // copy measures a full copy once, with servers of its own.
-func (p *copier) copy(ctx context.Context, dir string, o *FeedOptions) (row FullCopiesRow, err error) {
-	var targets [2]*Target
-	for i, name := range []string{"source", "replica"} {
-		s, err := Start(p.name, p.path, filepath.Join(dir, name), p.command)
-		if err != nil {
-			return row, err
-		}
-		defer func() { err = errors.Join(err, s.Stop()) }()
-		targets[i] = &Target{Addr: s.Addr, PID: s.PID()}
-	}
-	source, replica := targets[0], targets[1]
-	if err := Fill(ctx, source, o.Frames, o.Size, o.Progress); err != nil {
+func (p copier) copy(ctx context.Context, dir string, o *FeedOptions) (row FullCopiesRow, err error) {
+	b := &replicaBench{copier: p, o: o}
+	stop, err := b.start(ctx, dir)
+	if err != nil {
 		return row, err
 	}
-	o.Progress.Say("full copy, %s", p.name)
-	a, b, begin := startCPU(source.PID), startCPU(replica.PID), time.Now()
-	if err := replicaOf(replica, source); err != nil {
-		return row, err
-	}
-	if err := inStep(ctx, source, replica); err != nil {
+	defer func() { err = errors.Join(err, stop()) }()
+	source, replica, begin := startCPU(b.source.PID), startCPU(b.replica.PID), time.Now()
+	if _, err := b.attach(ctx); err != nil {
 		return row, err
 	}
 	row.Seconds = time.Since(begin).Seconds()
-	row.Source, row.Replica = a.per(1).Server/1e6, b.per(1).Server/1e6
+	row.Source, row.Replica = source.per(1).Server/1e6, replica.per(1).Server/1e6
 	return row, nil
 }
