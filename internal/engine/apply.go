@@ -56,6 +56,7 @@ type foreignGroup struct {
 	timeMS  int64           // of the first frame
 	effects []effect.Effect // the first n are the group's; they point into raw
 	n       int
+	first   int // of the effects, those of the first group; of the other groups each has one
 }
 
 // What is applied at once of groups that are of one frame on one shard: that many frames, and about that many bytes. What a group costs beside its
@@ -278,8 +279,10 @@ func (a *Applier) fold(sh *shard, g *foreignGroup, now int64) {
 		if ef.Op != effect.Del { // that may make room for what follows
 			n.commandEnds()
 		}
+		if i+1 >= g.first {
+			n.deliver(1 << sh.id)
+		}
 	}
-	n.deliver(1 << sh.id)
 	a.frames += uint64(g.n) //nolint:gosec // a count
 	a.e.measure(1 << sh.id)
 }
@@ -331,6 +334,9 @@ func (a *Applier) decode(i int) error {
 	if in.ready || a.stopped(i) || a.atFork(i) || len(in.queue) == 0 || in.read == int64(len(in.queue[0].Raw)) {
 		return nil
 	}
+	if in.bad != nil {
+		return in.bad
+	}
 	p, g := &in.queue[0], &in.head
 	if in.st == nil {
 		at := log.Cursor{Generation: p.Generation.Generation, Offset: p.Offset}
@@ -338,9 +344,6 @@ func (a *Applier) decode(i int) error {
 			return fmt.Errorf("engine: shard %d: frames from %s on, the log ends at %s", i, at, tail)
 		}
 		in.st, in.read = log.NewRawStream(p.Raw, "frames of the store that is followed", i, at), 0
-	}
-	if in.bad != nil {
-		return in.bad
 	}
 	whole, err := a.group(i, in.st, g)
 	if err != nil {
@@ -353,7 +356,7 @@ func (a *Applier) decode(i int) error {
 		return nil
 	}
 	end := in.st.Position()
-	if g.txn == 0 && !g.flushes() && !a.e.noting() {
+	if g.txn == 0 && !g.flushes() {
 		end = a.extend(i)
 	}
 	g.raw, in.read, in.ready = p.Raw[in.read:end], end, true
@@ -402,6 +405,7 @@ func (a *Applier) group(shard int, st *log.Stream, g *foreignGroup) (whole bool,
 			return false, err
 		}
 		if f.GroupLast {
+			g.first = g.n
 			return true, nil
 		}
 	}

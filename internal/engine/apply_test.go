@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kevydb/kevy/internal/command"
 	"github.com/kevydb/kevy/internal/engine"
 	"github.com/kevydb/kevy/internal/testkit/gate"
 	"github.com/kevydb/kevy/internal/vfs"
@@ -153,6 +154,50 @@ func TestApplyBad(t *testing.T) {
 			}
 			r.Close()
 		}
+	}
+}
+
+// heard is a listener that writes down what it is told, a line for each group.
+type heard struct{ lines []string }
+
+func (h *heard) Committed(c *engine.Changes) {
+	h.lines = append(h.lines, fmt.Sprint(c.Events, c.Keys, c.Flushed))
+}
+func (h *heard) Touched(*engine.Changes, int) {}
+
+// TestApplyTells: listeners are told of each group by itself, also of groups that are applied together.
+func TestApplyTells(t *testing.T) {
+	clock := &gate.Clock{MS: 1_800_000_000_000}
+	s := gate.Open(t, vfs.NewMem(), 1, clock)
+	defer s.Close()
+	for i := range 50 {
+		s.Do(fmt.Sprintf("SET k%d %d", i%7, i))
+		s.Do(fmt.Sprintf("DEL k%d", i%3))
+		s.Do(fmt.Sprintf("LPUSH l a b %d", i))
+		if i%9 == 0 {
+			s.Do("MSET a 1 b 2")
+			s.Do("RENAME a c") // two frames
+		}
+	}
+	var want []string
+	for _, n := range []int{1, 10_000} {
+		r := followOf(t, s, clock)
+		h := &heard{}
+		r.E.Listen(h)
+		r.E.SetWanted(uint32(engine.WantKeys | command.EventString | command.EventGeneric | command.EventList))
+		a := r.E.NewApplier()
+		for _, p := range partsOf(t, s, 0, n) {
+			if err := a.Apply([]engine.Foreign{p}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n == 1 {
+			want = h.lines
+		}
+		if !slices.Equal(h.lines, want) || len(want) < 100 || r.Digest() != s.Digest() {
+			t.Errorf("parts of %d frames: told of %d groups, want %d", n, len(h.lines), len(want))
+		}
+		r.Close()
 	}
 }
 

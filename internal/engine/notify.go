@@ -46,15 +46,13 @@ type notes struct {
 	changes Changes
 }
 
-// noting reports whether anybody listens to what groups do.
-func (e *Engine) noting() bool { return e.wanted.Load() != 0 && e.listener != nil }
-
 // newNotes returns where to note a group of a client, or nil.
 func (e *Engine) newNotes(client uint64) *notes {
-	if !e.noting() {
+	want := e.wanted.Load()
+	if want == 0 || e.listener == nil {
 		return nil
 	}
-	return &notes{e: e, want: e.wanted.Load(), changes: Changes{Client: client}}
+	return &notes{e: e, want: want, changes: Changes{Client: client}}
 }
 
 // around notes an effect on one shard that fold applies. REQUIRES: the shard's lock is held.
