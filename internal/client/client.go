@@ -229,19 +229,24 @@ func (c *Conn) Uint() (uint64, error) {
 }
 
 // Bulk reads a string. It belongs to the caller.
-func (c *Conn) Bulk() ([]byte, error) {
+func (c *Conn) Bulk() ([]byte, error) { return c.BulkInto(nil) }
+
+// BulkInto is Bulk, into the memory of b if that has room.
+func (c *Conn) BulkInto(b []byte) ([]byte, error) {
 	n, err := c.number('$')
 	if err != nil {
 		return nil, err
 	}
-	return c.bulk(n)
+	return c.bulk(n, b)
 }
 
-func (c *Conn) bulk(n int64) ([]byte, error) {
+func (c *Conn) bulk(n int64, b []byte) ([]byte, error) {
 	if n < 0 || n > maxBulk {
 		return nil, fmt.Errorf("%w: a string of %d", ErrProtocol, n)
 	}
-	b := make([]byte, 0, min(n, eagerBulk)+2)
+	if b = b[:0]; int64(cap(b)) < n+2 {
+		b = make([]byte, 0, min(n, eagerBulk)+2)
+	}
 	for want := int(n) + 2; len(b) < want; {
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
@@ -254,7 +259,7 @@ func (c *Conn) bulk(n int64) ([]byte, error) {
 	if string(b[n:]) != "\r\n" {
 		return nil, fmt.Errorf("%w: a string of the wrong length", ErrProtocol)
 	}
-	return b[:n:n], nil
+	return b[:n], nil
 }
 
 // Skip reads any reply and returns it; see Do.
@@ -281,7 +286,7 @@ func (c *Conn) read(depth int) (any, error) {
 	case n == -1:
 		return nil, nil
 	case kind == '$':
-		b, err := c.bulk(n)
+		b, err := c.bulk(n, nil)
 		return string(b), err
 	case kind != '*' || n < 0:
 		return nil, fmt.Errorf("%w: %q", ErrProtocol, kind)

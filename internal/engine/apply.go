@@ -22,6 +22,9 @@ type Foreign struct {
 // maxQueued is how many bytes of a shard may wait for parts of other shards before no more of it should be asked for.
 const maxQueued = 16 << 20
 
+// maxSpare is how much memory of a part is kept for the next one.
+const maxSpare = 8 << 20
+
 // applyHold is how many bytes of frames at most are applied under one hold of a shard's lock.
 const applyHold = 64 << 10
 
@@ -33,6 +36,7 @@ type Applier struct {
 	shards []inbound
 	frames uint64
 	full   []atomic.Bool // by shard
+	spare  chan []byte   // memory of parts that are applied
 	ahead  Lookahead
 	stops  []stop // see FreezeAt
 }
@@ -68,7 +72,35 @@ const (
 
 // NewApplier returns an Applier that begins where the logs end. REQUIRES: the store follows; no other Applier is in use.
 func (e *Engine) NewApplier() *Applier {
-	return &Applier{e: e, shards: make([]inbound, len(e.shards)), full: make([]atomic.Bool, len(e.shards))}
+	n := len(e.shards)
+	return &Applier{e: e, shards: make([]inbound, n), full: make([]atomic.Bool, n), spare: make(chan []byte, n)}
+}
+
+// Spare returns memory for the frames of a part: that of one which has been applied, or nil. Any goroutine.
+func (a *Applier) Spare() []byte {
+	select {
+	case b := <-a.spare:
+		return b
+	default:
+		return nil
+	}
+}
+
+// release lets go of the memory of what a shard had, if all of it is applied.
+func (a *Applier) release(in *inbound) {
+	if len(in.queue) != 1 || in.ready || in.read == 0 || in.read < int64(len(in.queue[0].Raw)) {
+		return
+	}
+	raw := in.queue[0].Raw
+	in.rest()
+	in.queue[0].Raw = nil
+	if cap(raw) > maxSpare {
+		return
+	}
+	select {
+	case a.spare <- raw[:0]:
+	default:
+	}
 }
 
 // Frames returns how many frames have been applied.
@@ -94,6 +126,7 @@ func (a *Applier) Apply(parts []Foreign) error {
 	}
 	for i := range a.shards {
 		in := &a.shards[i]
+		a.release(in)
 		a.full[i].Store((in.ready || a.atFork(i) || a.stopped(i)) && in.queued() > maxQueued)
 	}
 	e := a.e

@@ -122,6 +122,7 @@ func (f *Follower) fetchShard(ctx context.Context, c *client.Conn, shard int, si
 		x.files, x.sizes = append(x.files, file), append(x.sizes, have)
 		f.note(func(s *Status) { s.SyncBytes, s.Resumed = s.SyncBytes+have, s.Resumed+have })
 	}
+	var b []byte
 	for x.sizes[shard] < size {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -131,8 +132,7 @@ func (f *Follower) fetchShard(ctx context.Context, c *client.Conn, shard int, si
 		if err != nil {
 			return err
 		}
-		b, err := c.Bulk()
-		if err != nil {
+		if b, err = c.BulkInto(b); err != nil {
 			return err
 		}
 		if n := int64(len(b)); n == 0 || n > size-x.sizes[shard] {

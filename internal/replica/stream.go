@@ -35,7 +35,7 @@ func (f *Follower) stream(ctx context.Context, c, acks *client.Conn) error {
 	go func() {
 		defer close(replies)
 		for wait := time.Duration(0); ctx.Err() == nil; wait = pullWait { // the first one tells that the link is up
-			p, err := f.next(c, at, a.Full, wait)
+			p, err := f.next(c, at, a, wait)
 			if err != nil {
 				cancel(err)
 				return
@@ -164,7 +164,7 @@ func (p *pulled) drop(err error) {
 }
 
 // next asks for the cursors that somebody waits for, and for frames.
-func (f *Follower) next(c *client.Conn, at []log.Cursor, full func(shard int) bool, wait time.Duration) (*pulled, error) {
+func (f *Follower) next(c *client.Conn, at []log.Cursor, a *engine.Applier, wait time.Duration) (*pulled, error) {
 	q, err := f.freeze(c)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (f *Follower) next(c *client.Conn, at []log.Cursor, full func(shard int) bo
 	if q != nil {
 		wait = 0
 	}
-	p, err := f.pull(c, at, full, wait)
+	p, err := f.pull(c, at, a, wait)
 	if err != nil {
 		p = &pulled{stop: q}
 		p.drop(err)
@@ -183,10 +183,10 @@ func (f *Follower) next(c *client.Conn, at []log.Cursor, full func(shard int) bo
 }
 
 // pull asks for what comes behind the cursors, which it moves, of the shards that are not full.
-func (f *Follower) pull(c *client.Conn, at []log.Cursor, full func(shard int) bool, wait time.Duration) (*pulled, error) {
+func (f *Follower) pull(c *client.Conn, at []log.Cursor, a *engine.Applier, wait time.Duration) (*pulled, error) {
 	ask := slices.Clone(at)
 	for i := range ask {
-		if full(i) {
+		if a.Full(i) {
 			ask[i], wait = log.Cursor{}, min(wait, fullWait)
 		}
 	}
@@ -219,7 +219,7 @@ func (f *Follower) pull(c *client.Conn, at []log.Cursor, full func(shard int) bo
 		return nil, err
 	}
 	for range n {
-		part, next, err := readPart(c, len(at))
+		part, next, err := readPart(c, len(at), a.Spare())
 		if err != nil {
 			return nil, err
 		}
@@ -242,7 +242,8 @@ func (r *reader) uint() (n uint64) {
 	return n
 }
 
-func readPart(c *client.Conn, shards int) (p engine.Foreign, next uint64, err error) {
+// readPart reads a part, its frames into the memory of raw if it has room.
+func readPart(c *client.Conn, shards int, raw []byte) (p engine.Foreign, next uint64, err error) {
 	if err := c.Tuple(9); err != nil {
 		return p, 0, err
 	}
@@ -260,7 +261,7 @@ func readPart(c *client.Conn, shards int) (p engine.Foreign, next uint64, err er
 		return p, 0, fmt.Errorf("a part of shard %d of %d", shard, shards)
 	}
 	p.Shard = int(shard) //nolint:gosec // bounded
-	p.Raw, err = c.Bulk()
+	p.Raw, err = c.BulkInto(raw)
 	return p, next, err
 }
 
