@@ -69,18 +69,17 @@ func (p peer) command(log string) bench.Command {
 		if log == logOff {
 			log = "no"
 		}
-		return bench.KevyCommand("--appendfsync", log, "--auto-aof-rewrite-percentage", "0")
+		return bench.KevyCommand(append([]string{"--appendfsync", log}, bench.NoSnapshots...)...)
 	}
 	appendOnly, fsync := "yes", log
 	if log == logOff {
 		appendOnly, fsync = "no", "no"
 	}
 	return func(port int, dir string) []string {
-		return []string{
+		return append([]string{
 			"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--daemonize", "no",
 			"--save", "", "--appendonly", appendOnly, "--appendfsync", fsync,
-			"--auto-aof-rewrite-percentage", "0",
-		}
+		}, bench.NoSnapshots...)
 	}
 }
 
