@@ -182,6 +182,7 @@ func replicaRows(name string, rows [2][]ReplicaRow) (out []ReplicaRow) {
 	return out
 }
 
+// write is measure with what is attached.
 func (b *replicaBench) write(ctx context.Context) (row ReplicaRow, err error) {
 	cpu := startCPU(b.replica.PID)
 	res, err := Load(ctx, b.source, LoadOptions{
