@@ -105,18 +105,26 @@ func TestAppendRaw(t *testing.T) {
 	}
 }
 
-func rawFrames(t *testing.T, l *Log) (out []byte) {
+// rawFrames returns the bytes of the frames of the log's generation.
+func rawFrames(t *testing.T, l *Log) []byte {
 	t.Helper()
-	r, err := l.NewReader(Cursor{l.Generation(), 0}, ReaderOptions{})
+	raw, _ := readFrames(t, l, Cursor{l.Generation(), 0}, ReaderOptions{})
+	return raw
+}
+
+// readFrames returns the bytes of the frames from c on, and the error behind them.
+func readFrames(t *testing.T, l *Log, c Cursor, o ReaderOptions) (raw []byte, err error) {
+	t.Helper()
+	r, err := l.NewReader(c, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	for {
 		if _, err := r.Next(); err != nil {
-			return out
+			return raw, err
 		}
-		out = append(out, r.Raw()...)
+		raw = append(raw, r.Raw()...)
 	}
 }
 

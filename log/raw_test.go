@@ -27,7 +27,7 @@ func TestNextRaw(t *testing.T) {
 		}
 		l := d.Log(0)
 		put(t, l, 2) // in the next generation
-		want, wantErr := readFrames(t, l)
+		want, wantErr := readFrames(t, l, l.Oldest(), ReaderOptions{Follow: true})
 		for _, most := range []int{0, 1, 150, 1 << 20} {
 			got, err := readRaw(t, l, most)
 			if !bytes.Equal(got, want) || err.Error() != wantErr.Error() {
@@ -39,21 +39,6 @@ func TestNextRaw(t *testing.T) {
 	}
 	if len(outcomes) != 3 {
 		t.Error(outcomes)
-	}
-}
-
-// readFrames reads frame by frame until an error.
-func readFrames(t *testing.T, l *Log) (out []byte, err error) {
-	r, err := l.NewReader(l.Oldest(), ReaderOptions{Follow: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for {
-		if _, err := r.Next(); err != nil {
-			return out, err
-		}
-		out = append(out, r.Raw()...)
 	}
 }
 
@@ -83,5 +68,38 @@ func readRaw(t *testing.T, l *Log, most int) (out []byte, err error) {
 			t.Fatalf("at %v: %d frames from %v on, now at %v", at, n, first, r.Cursor())
 		}
 		whole, out = w, append(out, raw...)
+	}
+}
+
+// TestRunMisplaced: a frame that is not where its group has it ends a run, and is refused as by Next.
+func TestRunMisplaced(t *testing.T) {
+	frames := func(at uint64, n int) []byte {
+		e := NewEncoder(0, Cursor{5, at}, 0)
+		e.Begin(1, ByClient, 0, 0)
+		for range n {
+			e.Append(set("key", "value"))
+		}
+		e.End()
+		return e.Buf
+	}
+	two := frames(1, 2)
+	first, last := two[:len(two)/2], two[len(two)/2:]
+	for _, raw := range [][]byte{last, append(bytes.Clone(first), frames(2, 1)...)} {
+		at := Cursor{5, 1}
+		if &raw[0] == &last[0] {
+			at.Offset = 2
+		}
+		s := NewRawStream(raw, "raw", 0, at)
+		got, err := s.run(9, 1000)
+		if at.Offset == 1 {
+			if !bytes.Equal(got, first) || err != nil {
+				t.Fatalf("%d bytes before the bad frame, %v", len(got), err)
+			}
+			got, err = s.run(9, 1000)
+		}
+		_, want := s.Next()
+		if got != nil || err == nil || err.Error() != want.Error() || !errors.Is(err, ErrCorrupt) {
+			t.Errorf("from %v: %v, Next says %v", at, err, want)
+		}
 	}
 }

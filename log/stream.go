@@ -101,7 +101,7 @@ func (s *Stream) Next() (*Frame, error) {
 	if err := s.frame.decode(s.seed, s.gen, s.off, b); err != nil {
 		return nil, s.located(err)
 	}
-	if s.frame.GroupFirst == s.inGroup {
+	if s.misplaced(b) {
 		return nil, s.located(corruptf("group %d: broken order of first and last frames", s.frame.Group))
 	}
 	s.advance(b)
@@ -133,35 +133,28 @@ func (s *Stream) skip() error {
 			s.frame.Txn, s.frame.Mask = le.Uint64(h[posTxn:]), le.Uint64(h[posTxnMask:])
 		}
 	}
-	s.inGroup = flags&flagLast == 0
-	s.lastCRC = le.Uint32(h)
-	s.off++
-	s.pos += int64(size)
-	if s.r += size; s.r >= s.w {
+	if s.pass(h, size); s.r >= s.w {
 		s.r, s.w = 0, 0
 	}
 	return nil
 }
 
 // run passes over the next frame and those behind it that are at hand, below limit, until there are most bytes and a group ends. It returns their bytes,
-// valid until the next call. An error is that of the first one.
+// valid until the next call. An error is what Next says of the first one.
 func (s *Stream) run(limit uint64, most int) ([]byte, error) {
 	b, err := s.peek()
 	if err != nil {
 		return nil, err
 	}
 	for begin := s.r; ; {
-		flags, err := checkFrame(s.seed, s.off, b)
-		if err == nil && (flags&flagFirst != 0) == s.inGroup {
-			err = corruptf("broken order of first and last frames")
-		}
-		if err != nil {
-			if s.r > begin { // the next call's
+		if _, err := checkFrame(s.seed, s.off, b); err != nil || s.misplaced(b) {
+			if s.r > begin {
 				return s.buf[begin:s.r], nil
 			}
-			return nil, s.located(err)
+			_, err := s.Next()
+			return nil, err
 		}
-		s.pass(b, flags)
+		s.pass(b, len(b))
 		rest := s.buf[s.r:s.w]
 		if s.off >= limit || s.r-begin >= most && !s.inGroup || len(rest) < frameHeader {
 			return s.buf[begin:s.r], nil
@@ -174,17 +167,21 @@ func (s *Stream) run(limit uint64, most int) ([]byte, error) {
 	}
 }
 
+// misplaced reports whether a frame begins a group amid another one, or goes on with one that has not begun.
+func (s *Stream) misplaced(frame []byte) bool { return (frame[posFlags]&flagFirst != 0) == s.inGroup }
+
 func (s *Stream) advance(b []byte) {
 	s.whole = b
-	s.pass(b, b[posFlags])
+	s.pass(b, len(b))
 }
 
-func (s *Stream) pass(b []byte, flags byte) {
-	s.lastCRC = le.Uint32(b)
-	s.inGroup = flags&flagLast == 0
+// pass puts the stream behind the frame of size bytes that begins with h.
+func (s *Stream) pass(h []byte, size int) {
+	s.lastCRC = le.Uint32(h)
+	s.inGroup = h[posFlags]&flagLast == 0
 	s.off++
-	s.pos += int64(len(b))
-	s.r += len(b)
+	s.pos += int64(size)
+	s.r += size
 }
 
 // header returns at least the frameHeader bytes of the next frame.

@@ -46,7 +46,7 @@ type inbound struct {
 	queue []Foreign    // contiguous runs: neighbours are of different generations
 	st    *log.Stream  // over what is left of the first one; nil: to be made
 	read  int64        // bytes of that which are decoded
-	head  foreignGroup // the first group of queue, if it is there as a whole
+	head  foreignGroup // the first group of queue, if it is there as a whole, and what extend has put behind it
 	ready bool         // head is
 	bad   error        // what is wrong with the frame behind head; nil: nothing is known
 }
